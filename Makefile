@@ -1,0 +1,47 @@
+# `make setup` builds .venv from the lock; every other target calls it first. Nothing outside the clone is needed
+# but python3 (3.11 or newer, with venv) and make.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: setup demo test test-slow lint bench lock clean
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "veilcube needs Python 3.11 or newer: run 'make PYTHON=python3.12 $(MAKECMDGOALS)'"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv \
+		|| { echo "could not make .venv: install Python's venv module (Debian: apt-get install python3-venv)"; exit 1; }
+	@echo "installing pinned packages into .venv (a few minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup
+	@$(BIN)/veilcube demo
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test-slow: setup
+	$(BIN)/pytest -n 2 -m slow
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+# The lock names no index: it is the same wherever packages come from.
+lock:
+	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv
+	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --quiet --upgrade -o requirements.lock
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv .data .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report

@@ -1,0 +1,1 @@
+"""Differentially private releases that answer count queries with intervals."""

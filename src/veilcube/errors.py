@@ -1,0 +1,64 @@
+"""The exception tree: every refusal a caller may meet, each with one sentence that says what to do.
+
+No message carries a value that was read from a private table: attribute names, public bounds and file names only.
+"""
+
+
+class VeilcubeError(Exception):
+    """Anything veilcube refuses to do. ``exit_code`` is what the command line returns for it."""
+
+    exit_code = 1
+
+
+class SchemaError(VeilcubeError):
+    """The schema is not well formed, or two schemas do not agree."""
+
+    exit_code = 3
+
+
+class TableError(VeilcubeError):
+    """A private table cannot be read or does not fit its schema. Never quotes a value of the table."""
+
+    exit_code = 4
+
+
+class QueryError(VeilcubeError):
+    """A query names something that the schema does not have, or asks for what is not supported."""
+
+    exit_code = 5
+
+
+class PrivacyError(VeilcubeError):
+    """A privacy parameter makes no sense (epsilon, neighbours, unit, scale)."""
+
+    exit_code = 6
+
+
+class BudgetExceededError(VeilcubeError):
+    """The ledger refused a charge; nothing was charged and no noise was drawn."""
+
+    exit_code = 7
+
+
+class LedgerError(VeilcubeError):
+    """The ledger cannot be used: locked, read-only, from a newer version, or not a ledger."""
+
+    exit_code = 8
+
+
+class ReleaseFileError(VeilcubeError):
+    """A release file is corrupt, truncated, too large, or from a newer version; or it cannot be written."""
+
+    exit_code = 9
+
+
+class PlanError(VeilcubeError):
+    """No plan can do what was asked."""
+
+    exit_code = 10
+
+
+class CapacityError(VeilcubeError):
+    """The work would need more memory than this machine has."""
+
+    exit_code = 11
