@@ -40,7 +40,7 @@ bench: setup
 lock:
 	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv
 	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --no-header --quiet --upgrade -o requirements.lock
+		--no-emit-index-url --no-annotate --no-header --quiet -o requirements.lock
 	rm -rf .venv-lock
 
 clean:
