@@ -1,0 +1,290 @@
+"""Attributes: one axis of the cube each, described by public facts only.
+
+Every attribute has its regular cells first, then, if its policies ask for them, one cell for values outside the schema
+and one for missing values.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.errors import QueryError, SchemaError
+from veilcube.schema.divisions import Bound, BoundaryRule, Calendar, CalendarUnit, Division, read_division
+from veilcube.schema.hierarchy import Hierarchy, HierarchySpec
+
+OutsidePolicy: TypeAlias = Literal["reject", "clip", "other"]
+MissingPolicy: TypeAlias = Literal["reject", "cell"]
+Mask: TypeAlias = NDArray[np.bool_]
+
+OTHER_LABEL = "(other)"
+MISSING_LABEL = "(missing)"
+
+
+class Attribute:
+    """What ordinal and nominal attributes share: a name, a source column, and where stray values go."""
+
+    kind: str
+
+    def __init__(self, name: str, column: str | None, outside: str, missing: str, policies: Sequence[str]) -> None:
+        if not isinstance(name, str) or not name.strip():
+            raise SchemaError("an attribute needs a name that is not empty")
+        if outside not in policies:
+            raise SchemaError(f"outside='{outside}' is not allowed for '{name}'; use one of {', '.join(policies)}")
+        if missing not in ("reject", "cell"):
+            raise SchemaError(f"missing='{missing}' is not allowed for '{name}'; use 'reject' or 'cell'")
+        self._name, self._column, self._outside, self._missing = name, column or name, outside, missing
+
+    @property
+    def name(self) -> str:
+        """What queries call it."""
+        return self._name
+
+    @property
+    def column(self) -> str:
+        """The column of the table it is read from; the name, unless said otherwise."""
+        return self._column
+
+    @property
+    def outside(self) -> str:
+        """What happens to values outside the schema: ``reject``, ``clip`` or ``other``."""
+        return self._outside
+
+    @property
+    def missing(self) -> str:
+        """What happens to missing values: ``reject`` or ``cell``."""
+        return self._missing
+
+    @property
+    def regular_size(self) -> int:
+        """How many cells hold values inside the schema."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """How many cells the axis has, the cells for stray values included."""
+        return self.regular_size + (self._outside == "other") + (self._missing == "cell")
+
+    @property
+    def other_cell(self) -> int | None:
+        """The cell of values outside the schema, if there is one."""
+        return self.regular_size if self._outside == "other" else None
+
+    @property
+    def missing_cell(self) -> int | None:
+        """The cell of missing values, if there is one."""
+        return self.size - 1 if self._missing == "cell" else None
+
+    def labels(self) -> list[str]:
+        """Return what to print for each cell."""
+        stray = [OTHER_LABEL] * (self._outside == "other") + [MISSING_LABEL] * (self._missing == "cell")
+        return [self._regular_label(cell) for cell in range(self.regular_size)] + stray
+
+    def mask(self, first: int, end: int) -> Mask:
+        """Return the cells ``first`` to ``end - 1`` as a boolean mask over the axis."""
+        chosen = np.zeros(self.size, dtype=np.bool_)
+        chosen[first:end] = True
+        return chosen
+
+    def cells_of(self, value: Bound) -> tuple[int, int]:
+        """Return the half-open run of cells that one value, or one node of a hierarchy, means."""
+        raise NotImplementedError
+
+    def _regular_label(self, cell: int) -> str:
+        raise NotImplementedError
+
+    def _facts(self) -> dict[str, object]:
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data it is rebuilt from."""
+        head: dict[str, object] = {"name": self._name, "kind": self.kind}
+        if self._column != self._name:
+            head["column"] = self._column
+        return head | self._facts() | {"outside": self._outside, "missing": self._missing}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Attribute) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self._name, self.size))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name!r}, {self.size} cells)"
+
+
+class Ordinal(Attribute):
+    """An ordered attribute: whole numbers, bins between edges, or days, months or years of a calendar.
+
+    >>> Ordinal("age", 17, 90).size
+    74
+    >>> Ordinal("income", edges=[0, 10_000, 20_000, 50_000]).labels()
+    ['[0, 10000)', '[10000, 20000)', '[20000, 50000]']
+    >>> Ordinal("admitted", "2023", "2024", unit="month").cells_between("2023-02", "2023-04")
+    (1, 4)
+    """
+
+    kind = "ordinal"
+
+    def __init__(
+        self,
+        name: str,
+        low: Bound | None = None,
+        high: Bound | None = None,
+        *,
+        edges: Sequence[float] | None = None,
+        unit: CalendarUnit | None = None,
+        outside: OutsidePolicy = "reject",
+        missing: MissingPolicy = "reject",
+        column: str | None = None,
+    ) -> None:
+        super().__init__(name, column, outside, missing, ("reject", "clip", "other"))
+        try:
+            self._division = read_division(low, high, edges, unit)
+        except SchemaError as problem:
+            raise SchemaError(f"attribute '{name}': {problem}") from problem
+
+    @property
+    def division(self) -> Division:
+        """How its line is cut into cells."""
+        return self._division
+
+    @property
+    def is_date(self) -> bool:
+        """Whether its cells are days, months or years."""
+        return isinstance(self._division, Calendar)
+
+    @property
+    def regular_size(self) -> int:
+        """How many cells hold values inside the schema."""
+        return self._division.size
+
+    def cells_of(self, value: Bound) -> tuple[int, int]:
+        """Return the half-open run of cells that ``value`` means; refuses one outside the domain."""
+        first, end = self.before(value), self.after(value)
+        if first >= end:
+            raise QueryError(f"'{self.name}' has no cell for {value}; its domain is {self._division.domain()}")
+        return first, end
+
+    def cells_between(self, low: Bound | None, high: Bound | None) -> tuple[int, int]:
+        """Return the half-open run of cells of the inclusive range ``(low, high)``; ``None`` leaves an end open."""
+        with_name = f"the range ({low}, {high}) on '{self.name}'"
+        first = 0 if low is None else self.before(low)
+        end = self.regular_size if high is None else self._named(self._division.range_end, high)
+        if first >= end:
+            raise QueryError(
+                f"{with_name} is inverted or outside the domain {self._division.domain()}; write (low, high)"
+            )
+        return first, end
+
+    def before(self, value: Bound) -> int:
+        """Return how many cells lie wholly below ``value``."""
+        return self._named(self._division.boundary_before, value)
+
+    def after(self, value: Bound) -> int:
+        """Return how many cells lie wholly at or below ``value``."""
+        return self._named(self._division.boundary_after, value)
+
+    def _named(self, boundary: BoundaryRule, value: Bound) -> int:
+        try:
+            return boundary(value)
+        except QueryError as problem:
+            raise QueryError(f"attribute '{self.name}': {problem}") from problem
+
+    def centres(self) -> NDArray[np.float64]:
+        """Return the number that stands for each regular cell in sums and means."""
+        return np.array([self._division.centre(cell) for cell in range(self.regular_size)], dtype=np.float64)
+
+    def _regular_label(self, cell: int) -> str:
+        return self._division.label(cell)
+
+    def _facts(self) -> dict[str, object]:
+        return self._division.to_dict()
+
+
+class Nominal(Attribute):
+    """An attribute of unordered values, flat or grouped by a hierarchy of any depth.
+
+    >>> job = Nominal("job", hierarchy={"Care": ["Nurse", "Aide"], "Office": {"Law": ["Judge"], "IT": ["Dev", "Ops"]}})
+    >>> job.cells_of("Office"), job.cells_of("Aide")
+    ((2, 5), (1, 2))
+    """
+
+    kind = "nominal"
+
+    def __init__(
+        self,
+        name: str,
+        values: Sequence[object] | None = None,
+        *,
+        hierarchy: HierarchySpec | None = None,
+        outside: Literal["reject", "other"] = "reject",
+        missing: MissingPolicy = "reject",
+        column: str | None = None,
+    ) -> None:
+        super().__init__(name, column, outside, missing, ("reject", "other"))
+        if (values is None) == (hierarchy is None):
+            raise SchemaError(f"attribute '{name}' needs either values or a hierarchy; take them from public knowledge")
+        try:
+            self._hierarchy = Hierarchy.flat(values) if values is not None else Hierarchy.read(hierarchy)
+        except SchemaError as problem:
+            raise SchemaError(f"attribute '{name}': {problem}") from problem
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """The tree over its values; a flat attribute has a root and leaves only."""
+        return self._hierarchy
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values, in the order of the cells."""
+        return self._hierarchy.leaves
+
+    @property
+    def regular_size(self) -> int:
+        """How many cells hold values inside the schema."""
+        return len(self._hierarchy.leaves)
+
+    def cells_of(self, value: object) -> tuple[int, int]:
+        """Return the half-open run of cells of a value or of a node of the hierarchy."""
+        run = self._hierarchy.run_of(str(value))
+        if run is None:
+            nodes = [*self._hierarchy.groups, *self.values]
+            some = ", ".join(repr(node) for node in nodes[:8]) + (", ..." if len(nodes) > 8 else "")
+            raise QueryError(f"'{self.name}' has no value or group {str(value)!r}; it has {some}")
+        return run
+
+    def _regular_label(self, cell: int) -> str:
+        return self.values[cell]
+
+    def _facts(self) -> dict[str, object]:
+        spec = self._hierarchy.to_spec()
+        return {"hierarchy": spec} if self._hierarchy.groups else {"values": spec}
+
+
+def read_attribute(facts: Mapping[str, object]) -> Attribute:
+    """Rebuild an attribute from the plain data of ``to_dict``."""
+    rest = dict(facts)
+    kind = rest.pop("kind", None)
+    allowed = {
+        "ordinal": ("name", "column", "low", "high", "edges", "unit", "outside", "missing"),
+        "nominal": ("name", "column", "values", "hierarchy", "outside", "missing"),
+    }
+    name = rest.get("name", "?")
+    if kind not in allowed:
+        raise SchemaError(f'attribute \'{name}\' needs kind = "ordinal" or kind = "nominal"')
+    unknown = sorted(set(rest) - set(allowed[str(kind)]))
+    if unknown:
+        raise SchemaError(
+            f"attribute '{name}' has unknown settings: {', '.join(unknown)}; "
+            f"allowed are {', '.join(allowed[str(kind)])}"
+        )
+    if "name" not in rest:
+        raise SchemaError("every attribute needs a name")
+    try:
+        return (Ordinal if kind == "ordinal" else Nominal)(**rest)  # type: ignore[arg-type]
+    except (TypeError, AttributeError) as problem:
+        raise SchemaError(
+            f"attribute '{name}' has a setting of the wrong type; see docs/how-to/write-a-schema.md"
+        ) from problem

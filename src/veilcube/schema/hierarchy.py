@@ -1,0 +1,122 @@
+"""Hierarchies over nominal values: a tree whose leaves, read from left to right, are the cells of the axis."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, Union
+
+from veilcube.errors import SchemaError
+
+HierarchySpec: TypeAlias = Mapping[str, Union["HierarchySpec", Sequence[Union[str, "HierarchySpec"]]]]
+
+MAX_DEPTH = 64
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the tree, with the half-open run of leaves below it."""
+
+    name: str
+    first: int
+    end: int
+    children: tuple["Node", ...] = field(default=(), repr=False)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is a value and not a group."""
+        return not self.children
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A checked tree: no value twice, no empty group, no name that could mean two things."""
+
+    root: Node
+    leaves: tuple[str, ...]
+    runs: Mapping[str, tuple[int, int]] = field(repr=False, compare=False)
+
+    @classmethod
+    def flat(cls, values: Sequence[object]) -> "Hierarchy":
+        """Build the tree of a root and its leaves."""
+        if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+            raise SchemaError("values must be a list")
+        return cls._checked([str(value) for value in values])
+
+    @classmethod
+    def read(cls, spec: object) -> "Hierarchy":
+        """Build from nested mappings and lists: keys are groups, strings in lists are values."""
+        if not isinstance(spec, Mapping):
+            raise SchemaError("a hierarchy must be a mapping from group names to lists of values or to further groups")
+        return cls._checked(spec)
+
+    @classmethod
+    def _checked(cls, spec: object) -> "Hierarchy":
+        leaves: list[str] = []
+        root = _read_node("", spec, leaves, depth=0)
+        runs: dict[str, tuple[int, int]] = {}
+        for node in _walk(root):
+            if node is root:
+                continue
+            run = (node.first, node.end)
+            if node.name in runs and runs[node.name] != run:
+                raise SchemaError(f"the name '{node.name}' stands for two different things; rename one of them")
+            runs[node.name] = run
+        if len(set(leaves)) != len(leaves):
+            repeated = next(leaf for leaf in leaves if leaves.count(leaf) > 1)
+            raise SchemaError(f"the value '{repeated}' is listed twice; each value belongs in one place")
+        return cls(root, tuple(leaves), runs)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of the inner nodes, parents before children."""
+        return tuple(node.name for node in _walk(self.root) if not node.is_leaf and node is not self.root)
+
+    def run_of(self, name: str) -> tuple[int, int] | None:
+        """Return the half-open run of leaves below the node called ``name``, or None if there is no such node."""
+        return self.runs.get(name)
+
+    def to_spec(self) -> object:
+        """Return the nested lists and mappings it is rebuilt from."""
+        return _spec_of(self.root.children)
+
+
+def _read_node(name: str, spec: object, leaves: list[str], depth: int) -> Node:
+    if depth > MAX_DEPTH:
+        raise SchemaError(f"the hierarchy is deeper than {MAX_DEPTH} levels")
+    first = len(leaves)
+    children: list[Node] = []
+    for child, below in _children_of(name, spec):
+        if below is None:
+            leaves.append(child)
+            children.append(Node(child, len(leaves) - 1, len(leaves)))
+        else:
+            children.append(_read_node(child, below, leaves, depth + 1))
+    if not children:
+        raise SchemaError(f"the group '{name}' is empty" if name else "there is no value; list at least one")
+    return Node(name, first, len(leaves), tuple(children))
+
+
+def _children_of(name: str, spec: object) -> list[tuple[str, object]]:
+    if isinstance(spec, Mapping):
+        return [(str(child), below) for child, below in spec.items()]
+    if isinstance(spec, str) or not isinstance(spec, Sequence):
+        raise SchemaError(f"the group '{name}' must hold a list of values or further groups")
+    found: list[tuple[str, object]] = []
+    for entry in spec:
+        found += (
+            [(str(child), below) for child, below in entry.items()]
+            if isinstance(entry, Mapping)
+            else [(str(entry), None)]
+        )
+    return found
+
+
+def _walk(node: Node) -> list[Node]:
+    return [node, *(inner for child in node.children for inner in _walk(child))]
+
+
+def _spec_of(children: Sequence[Node]) -> object:
+    if all(child.is_leaf for child in children):
+        return [child.name for child in children]
+    if not any(child.is_leaf for child in children):
+        return {child.name: _spec_of(child.children) for child in children}
+    return [child.name if child.is_leaf else {child.name: _spec_of(child.children)} for child in children]

@@ -1,0 +1,121 @@
+"""The schema: the public description of a table, from which the cube's shape and every bound comes."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
+
+from veilcube.errors import QueryError, SchemaError
+from veilcube.schema.attribute import Attribute, read_attribute
+from veilcube.schema.toml import read_toml, write_toml
+
+MAX_ATTRIBUTES = 64
+
+
+class Schema:
+    """An ordered list of attributes with distinct names; immutable.
+
+    >>> from veilcube.schema import Nominal, Ordinal
+    >>> schema = Schema([Ordinal("age", 17, 90), Nominal("sex", ["Female", "Male"])])
+    >>> schema.shape, schema.cells
+    ((74, 2), 148)
+    >>> Schema.from_dict(schema.to_dict()) == schema
+    True
+    """
+
+    def __init__(self, attributes: Sequence[Attribute]) -> None:
+        attributes = tuple(attributes)
+        if not attributes:
+            raise SchemaError("a schema needs at least one attribute")
+        if len(attributes) > MAX_ATTRIBUTES:
+            raise SchemaError(f"a schema holds at most {MAX_ATTRIBUTES} attributes")
+        if not all(isinstance(attribute, Attribute) for attribute in attributes):
+            raise SchemaError("a schema is a list of Ordinal and Nominal attributes")
+        names = [attribute.name for attribute in attributes]
+        repeated = {name for name in names if names.count(name) > 1}
+        if repeated:
+            raise SchemaError(f"the attribute '{min(repeated)}' is listed twice; give each attribute its own name")
+        self._attributes = attributes
+        self._positions = {name: position for position, name in enumerate(names)}
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes, in the order of the cube's axes."""
+        return self._attributes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, in the order of the cube's axes."""
+        return tuple(self._positions)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many cells each axis of the cube has."""
+        return tuple(attribute.size for attribute in self._attributes)
+
+    @property
+    def cells(self) -> int:
+        """How many cells the cube has."""
+        return prod(self.shape)
+
+    def axis(self, name: str) -> int:
+        """Return the position of an attribute; names are matched exactly, then without regard to case."""
+        if name in self._positions:
+            return self._positions[name]
+        folded = [position for known, position in self._positions.items() if known.lower() == str(name).lower()]
+        if len(folded) == 1:
+            return folded[0]
+        raise QueryError(f"there is no attribute '{name}'; the schema has {', '.join(self._positions)}")
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self._attributes[self.axis(name)]
+
+    def __iter__(self) -> Iterator[Attribute]:
+        return iter(self._attributes)
+
+    def __len__(self) -> int:
+        return len(self._attributes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(self._attributes)
+
+    def __repr__(self) -> str:
+        axes = " x ".join(f"{attribute.name} ({attribute.size})" for attribute in self._attributes)
+        return f"Schema({axes}: {self.cells:,} cells)"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data it is rebuilt from."""
+        return {"attribute": [attribute.to_dict() for attribute in self._attributes]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> "Schema":
+        """Rebuild from ``to_dict`` or from the content of a schema file."""
+        entries = data.get("attribute")
+        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+            raise SchemaError(
+                "a schema file holds [[attribute]] tables; run 'veilcube schema draft TABLE' for a template"
+            )
+        unknown = sorted(set(data) - {"attribute"})
+        if unknown:
+            raise SchemaError(
+                f"the schema has unknown parts: {', '.join(unknown)}; only [[attribute]] tables are allowed"
+            )
+        return cls([read_attribute(entry) for entry in entries])
+
+    def fingerprint(self) -> str:
+        """Return a short digest that two equal schemas share."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+    def to_toml(self, path: str | Path | None = None) -> str:
+        """Return the schema as TOML text; with a path, also write it there."""
+        return write_toml(self.to_dict(), path)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> "Schema":
+        """Read a schema file."""
+        return cls.from_dict(read_toml(path))
