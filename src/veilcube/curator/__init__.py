@@ -1,0 +1,1 @@
+"""The private side: tables, exact counts, the ledger, noise and mechanisms."""

@@ -1,0 +1,59 @@
+"""The cube: exact counts, one per cell. PRIVATE: nothing about its values may reach a repr, a log or an error."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilcube.errors import TableError
+from veilcube.privacy import PrivacyUnit
+from veilcube.schema import Schema
+
+# Room for noise and for sums over all cells: a count beyond this is no number of people.
+LARGEST_COUNT = 2**48
+
+
+class Cube:
+    """Exact counts of a table over a schema; immutable, private, and silent about what it holds.
+
+    >>> from veilcube.schema import Ordinal
+    >>> Cube(Schema([Ordinal("age", 17, 19)]), [4, 0, 7])
+    Cube(age (3): 3 cells, exact counts not shown)
+    """
+
+    def __init__(self, schema: Schema, counts: ArrayLike, unit: PrivacyUnit | None = None) -> None:
+        array = np.asarray(counts)
+        if array.dtype.kind not in "iu":
+            raise TableError("the counts of a cube must be whole numbers; convert the array to an integer type")
+        if array.shape != schema.shape:
+            raise TableError(f"the counts have shape {array.shape}, but the schema asks for {schema.shape}")
+        if array.size and (int(array.min()) < 0 or int(array.max()) > LARGEST_COUNT):
+            raise TableError("the counts of a cube must lie between 0 and 2**48")
+        self._keep(schema, array.astype(np.int64, order="C"), unit or PrivacyUnit.row())
+
+    @classmethod
+    def owning(cls, schema: Schema, counts: NDArray[np.int64], unit: PrivacyUnit) -> "Cube":
+        """Take over an array that nobody else holds, without the copy that keeps a caller's array out of reach."""
+        cube = cls.__new__(cls)
+        cube._keep(schema, counts, unit)
+        return cube
+
+    def _keep(self, schema: Schema, counts: NDArray[np.int64], unit: PrivacyUnit) -> None:
+        counts.setflags(write=False)
+        self._schema, self._counts, self._unit = schema, counts, unit
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of its axes."""
+        return self._schema
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whose presence a release of this cube hides."""
+        return self._unit
+
+    @property
+    def exact_counts(self) -> NDArray[np.int64]:
+        """The private counts, read-only. Only mechanisms may look."""
+        return self._counts
+
+    def __repr__(self) -> str:
+        return f"Cube({repr(self._schema)[7:-1]}, exact counts not shown)"

@@ -1,0 +1,77 @@
+"""Epsilon as an exact fraction: ten charges of 0.1 spend a budget of 1 and not a hair more or less."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Rational, Real
+from typing import TypeAlias
+
+from veilcube.errors import PrivacyError
+
+EpsilonLike: TypeAlias = int | float | str | Fraction
+
+
+def read_epsilon(value: EpsilonLike) -> Fraction:
+    """Return epsilon as the fraction that a person means: the float 0.1 is one tenth, ``"1/3"`` one third.
+
+    >>> read_epsilon(0.1) * 10
+    Fraction(1, 1)
+    """
+    epsilon = _read_number(value)
+    if epsilon <= 0:
+        raise PrivacyError("epsilon must be above 0; small values such as 0.1 protect more, 1 is a common choice")
+    return epsilon
+
+
+def _read_number(value: object) -> Fraction:
+    wrong = PrivacyError("epsilon must be a finite number above 0, for example 1, 0.1 or '1/3'")
+    if isinstance(value, bool):
+        raise wrong
+    try:
+        if isinstance(value, Rational):
+            return Fraction(int(value.numerator), int(value.denominator))
+        if isinstance(value, str):
+            # A text such as 1e999999999 would take gigabytes to expand: no epsilon needs more than a few digits.
+            if len(value) > 64 or abs(float(Fraction(value) if "/" in value else float(value))) > 1e9:
+                raise wrong
+            return Fraction(value)
+        if isinstance(value, Real) and math.isfinite(value):
+            return Fraction(repr(float(value)))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise wrong from None
+    raise wrong
+
+
+def write_fraction(value: Fraction) -> str:
+    """Return a fraction as text that ``Fraction`` reads back exactly."""
+    return f"{value.numerator}/{value.denominator}" if value.denominator != 1 else str(value.numerator)
+
+
+def show_fraction(value: Fraction) -> str:
+    """Return a fraction for people: a short decimal if it is one, else about six digits.
+
+    >>> show_fraction(Fraction(1, 10)), show_fraction(Fraction(1, 3))
+    ('0.1', '0.333333')
+    """
+    return format(float(value), ".6g")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A total epsilon and what has been spent of it, both exact."""
+
+    total: Fraction
+    spent: Fraction = Fraction(0)
+
+    @property
+    def left(self) -> Fraction:
+        """What may still be spent."""
+        return self.total - self.spent
+
+    def allows(self, epsilon: Fraction) -> bool:
+        """Whether a charge of ``epsilon`` fits."""
+        return epsilon <= self.left
+
+    def charge(self, epsilon: Fraction) -> "Budget":
+        """Return the budget after a charge."""
+        return Budget(self.total, self.spent + epsilon)

@@ -1,0 +1,78 @@
+"""The privacy statement that every release, answer and ledger row carries, in words and as data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from veilcube.errors import PrivacyError
+from veilcube.privacy.accountant import epsilon_of
+from veilcube.privacy.budget import show_fraction, write_fraction
+from veilcube.privacy.event import Event, read_event
+from veilcube.privacy.neighbours import Neighbours
+from veilcube.privacy.unit import PrivacyUnit
+
+_CHANGES = {Neighbours.ADD_REMOVE: "adding or removing", Neighbours.REPLACE: "replacing"}
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What is promised (epsilon), about whom (unit), against what (neighbours), and by which event."""
+
+    epsilon: Fraction
+    neighbours: Neighbours
+    unit: PrivacyUnit
+    event: Event
+    proof: str
+    charged_to: str | None = None
+
+    def __post_init__(self) -> None:
+        if epsilon_of(self.event) > self.epsilon:
+            raise PrivacyError("the privacy event costs more than the epsilon that is stated for it")
+
+    @property
+    def words(self) -> str:
+        """The promise as one sentence, and where its cost was written down."""
+        public = "" if self.neighbours is Neighbours.ADD_REMOVE else " (their number is public)"
+        promise = (
+            f"Differentially private with epsilon = {show_fraction(self.epsilon)}: {_CHANGES[self.neighbours]} "
+            f"{self.unit.words}{public} changes the probability of any output by a factor of at most "
+            f"exp({show_fraction(self.epsilon)})."
+        )
+        if self.charged_to is None:
+            return f"{promise} Not charged to any ledger."
+        return f"{promise} Charged to {self.charged_to}."
+
+    def __str__(self) -> str:
+        return self.words
+
+    def charged(self, to: str) -> "PrivacyStatement":
+        """Return the statement with the place its cost was charged to."""
+        return replace(self, charged_to=to)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data it is rebuilt from; the words come along for readers without veilcube."""
+        return {
+            "words": self.words,
+            "epsilon": write_fraction(self.epsilon),
+            "neighbours": str(self.neighbours),
+            "unit": self.unit.to_dict(),
+            "event": self.event.to_dict(),
+            "proof": self.proof,
+            "charged_to": self.charged_to,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> "PrivacyStatement":
+        """Rebuild from ``to_dict``."""
+        try:
+            charged_to = data["charged_to"]
+            return cls(
+                Fraction(str(data["epsilon"])),
+                Neighbours.read(str(data["neighbours"])),
+                PrivacyUnit.from_dict(data["unit"]),  # type: ignore[arg-type]
+                read_event(data["event"]),  # type: ignore[arg-type]
+                str(data["proof"]),
+                None if charged_to is None else str(charged_to),
+            )
+        except (KeyError, ValueError, TypeError, AttributeError, ZeroDivisionError) as problem:
+            raise PrivacyError("the privacy statement is not well formed") from problem

@@ -1,0 +1,66 @@
+"""The privacy unit: whose presence a release hides, one row or one person with all of their rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from veilcube.errors import PrivacyError
+
+
+@dataclass(frozen=True)
+class PrivacyUnit:
+    """A row, or a person of whom at most ``max_rows`` rows were counted."""
+
+    kind: Literal["row", "person"] = "row"
+    column: str | None = None
+    max_rows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("row", "person"):
+            raise PrivacyError(f"the privacy unit '{self.kind}' is not known; use 'row' or 'person'")
+        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int) or self.max_rows < 1:
+            raise PrivacyError("max_rows must be a whole number of at least 1")
+        if (self.kind == "person") != (self.column is not None) or (self.kind == "row" and self.max_rows != 1):
+            raise PrivacyError(
+                "a person unit needs the column that names the person and max_rows; a row unit has neither"
+            )
+
+    @classmethod
+    def row(cls) -> "PrivacyUnit":
+        """Hide the presence of any one row."""
+        return cls()
+
+    @classmethod
+    def person(cls, column: str, max_rows: int) -> "PrivacyUnit":
+        """Hide the presence of any one person, of whom at most ``max_rows`` rows are counted."""
+        return cls("person", column, max_rows)
+
+    @classmethod
+    def read(cls, person: str | None, max_rows: int | None) -> "PrivacyUnit":
+        """Return the unit that the arguments ``person`` and ``max_rows`` describe."""
+        if person is None and max_rows is None:
+            return cls.row()
+        if person is None or max_rows is None:
+            raise PrivacyError("person and max_rows go together: name the column and how many rows of a person to keep")
+        return cls.person(person, max_rows)
+
+    @property
+    def words(self) -> str:
+        """The unit as a noun phrase."""
+        if self.kind == "row":
+            return "one row"
+        return f"one person ('{self.column}', at most {self.max_rows} rows of each)"
+
+    @property
+    def identity(self) -> str:
+        """What a ledger compares: two charges on one budget must protect the same kind of unit."""
+        return "row" if self.kind == "row" else f"person:{self.column}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data it is rebuilt from."""
+        return {"kind": self.kind, "column": self.column, "max_rows": self.max_rows}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, object]) -> "PrivacyUnit":
+        """Rebuild from ``to_dict``."""
+        return cls(data["kind"], data["column"], data["max_rows"])  # type: ignore[arg-type]
