@@ -1,0 +1,101 @@
+"""Exact discrete Laplace noise with rational scales: the caller's side of the compiled sampler."""
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from operator import index
+
+import numpy as np
+import numpy.typing as npt
+
+from veilcube.curator.noise.kernel import fill_laplace
+from veilcube.curator.noise.scale import ScaleLike, Scales, read_scales
+from veilcube.curator.noise.source import RandomWords, SystemWords, Words
+from veilcube.errors import PrivacyError
+
+Integers = npt.NDArray[np.int64]
+
+# 256 KiB: large enough that drawing a key costs little beside it, small enough to stay in the processor's cache.
+WORDS_PER_REFILL = 1 << 15
+# A sample uses 6 to 7 words on average; asking for a little more saves small draws a second refill.
+WORDS_PER_SAMPLE = 8
+SPARE_WORDS = 64
+THREADS = 2
+SAMPLES_WORTH_A_THREAD = 1 << 15
+
+
+def discrete_laplace(
+    scale: ScaleLike, size: int | tuple[int, ...] | None = None, *, source: RandomWords | None = None
+) -> Integers:
+    """Draw integers with P(x) = (1 - q)/(1 + q)·q^|x|, q = exp(-1/scale), exactly (Canonne, Kamath, Steinke 2020).
+
+    ``scale`` is one int, Fraction, text such as "7/2" or float (taken by its shortest decimal text, so .1 is 1/10),
+    or a sequence or array of them with one scale per entry; ``size`` is then its length or shape, or left out. In
+    lowest terms, numerator and denominator are at most 2^57. A sample outside 64-bit integers (probability below
+    2^-91) raises OverflowError, never wraps. Random words come from the operating system through ``SystemWords``.
+
+    >>> noise = discrete_laplace("7/2", (2, 3))
+    >>> noise.shape, noise.dtype
+    ((2, 3), dtype('int64'))
+    """
+    scales = read_scales(scale)
+    shape = _shape_of(size, scales)
+    samples = np.empty(math.prod(shape), dtype=np.int64)
+    if source is not None or samples.size < THREADS * SAMPLES_WORTH_A_THREAD:
+        _fill(samples, scales, SystemWords() if source is None else source)
+    else:
+        with ThreadPoolExecutor(THREADS) as pool:
+            tasks = [pool.submit(_fill, *part, SystemWords()) for part in _split(samples, scales)]
+        for task in tasks:
+            task.result()  # raises what the thread raised
+    return samples.reshape(shape)
+
+
+def _shape_of(size: int | tuple[int, ...] | None, scales: Scales) -> tuple[int, ...]:
+    if size is None:
+        return scales.shape or ()
+    try:
+        shape = tuple(index(length) for length in size) if isinstance(size, tuple) else (index(size),)
+    except TypeError:
+        raise PrivacyError("The size of the noise must be a whole number or a tuple of whole numbers.") from None
+    if min(shape, default=0) < 0:
+        raise PrivacyError("The size of the noise is negative: pass how many samples to draw, 0 or more.")
+    if scales.shape is not None and shape != scales.shape:
+        raise PrivacyError(
+            f"The size of the noise is {shape} but there are scales for {scales.shape}: pass one scale for each "
+            "entry, or leave the size out."
+        )
+    return shape
+
+
+def _split(samples: Integers, scales: Scales) -> Iterator[tuple[Integers, Scales]]:
+    """Cut the work into one part for each thread; the parts share no memory that is written."""
+    cuts = [samples.size * part // THREADS for part in range(THREADS + 1)]
+    for start, stop in pairwise(cuts):
+        yield samples[start:stop], scales.between(start, stop)
+
+
+def _fill(samples: Integers, scales: Scales, source: RandomWords) -> None:
+    """Fill the samples, appending words to the tape whenever it ends inside a sample.
+
+    The words that the unfinished sample has read stay in front of the new ones and are read again: what is drawn is
+    a function of the whole tape alone, not of how it was cut, so cutting it biases nothing.
+    """
+    filled = used = 0
+    tape: Words = np.empty(0, dtype=np.uint64)
+    while filled < samples.size:
+        count = min(WORDS_PER_REFILL, WORDS_PER_SAMPLE * (samples.size - filled) + SPARE_WORDS)
+        tape = _append(tape, used, source.words(count), count)
+        filled, used = fill_laplace(samples, filled, scales.numerators, scales.denominators, tape)
+    tape.fill(0)
+
+
+def _append(tape: Words, used: int, fresh: Words, count: int) -> Words:
+    """Return the unused rest of the tape with fresh words behind it, and wipe both arrays that held them."""
+    if fresh.dtype != np.uint64 or fresh.shape != (count,):
+        raise PrivacyError("A source of random words must return as many 64-bit unsigned words as it was asked for.")
+    longer = np.concatenate((tape[used:], fresh))
+    tape.fill(0)
+    fresh.fill(0)
+    return longer
