@@ -1,0 +1,141 @@
+"""Accounts and charges as data, read exactly from their rows."""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from fractions import Fraction
+
+from veilcube.errors import VeilcubeError
+from veilcube.privacy import Budget, Neighbours, PrivacyStatement, write_fraction
+
+
+class DamagedRowError(Exception):
+    """A row holds what no ledger writes; the caller, who knows the file, says so."""
+
+
+@dataclass(frozen=True)
+class DatasetAccount:
+    """A dataset's budget, and the neighbours and unit that all of its charges share (None until the first one)."""
+
+    name: str
+    budget: Budget
+    neighbours: Neighbours | None
+    unit: str | None
+    created: str
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One row of the ledger: what was spent, on which promise, for what and whom, and when (UTC, ISO 8601)."""
+
+    id: int
+    dataset: str
+    epsilon: Fraction
+    statement: PrivacyStatement
+    purpose: str
+    analyst: str | None
+    at: str
+
+
+def write_statement(statement: PrivacyStatement) -> str:
+    """Return a statement as the text that its row holds."""
+    return json.dumps(statement.to_dict(), allow_nan=False)
+
+
+def read_statement(written: str) -> PrivacyStatement:
+    """Return the statement that a row holds."""
+    return PrivacyStatement.from_dict(json.loads(written))
+
+
+def read_account(connection: sqlite3.Connection, dataset: str) -> DatasetAccount | None:
+    """Return a dataset's account with the exact sum of its charges, or None if there is none."""
+    row = connection.execute(
+        "SELECT epsilon, neighbours, unit, created FROM accounts WHERE dataset = ?", (dataset,)
+    ).fetchone()
+    if row is None:
+        return None
+    total, neighbours, unit, created = row
+    groups = connection.execute(
+        "SELECT neighbours, unit, epsilon, COUNT(*) FROM charges WHERE dataset = ? GROUP BY neighbours, unit, epsilon",
+        (dataset,),
+    ).fetchall()
+    promises = {(group[0], group[1]) for group in groups} or {(neighbours, unit)}
+    try:
+        ((charged_neighbours, charged_unit),) = promises
+        if neighbours not in (None, charged_neighbours) or unit not in (None, charged_unit):
+            raise DamagedRowError
+        spent = sum((Fraction(epsilon) * times for _, _, epsilon, times in groups), Fraction(0))
+        relation = None if charged_neighbours is None else Neighbours(charged_neighbours)
+        return DatasetAccount(dataset, Budget(Fraction(total), spent), relation, charged_unit, created)
+    except (ValueError, TypeError, ZeroDivisionError) as problem:
+        raise DamagedRowError from problem
+
+
+def account_names(connection: sqlite3.Connection) -> list[str]:
+    """Return the datasets in the order of their names."""
+    return [name for (name,) in connection.execute("SELECT dataset FROM accounts ORDER BY dataset")]
+
+
+def next_charge_id(connection: sqlite3.Connection) -> int:
+    """Return the number of the next charge; numbers have no gaps, so one that is lacking tells of lost rows."""
+    how_many, last = connection.execute("SELECT COUNT(*), COALESCE(MAX(id), 0) FROM charges").fetchone()
+    if how_many != last:
+        raise DamagedRowError
+    return int(last) + 1
+
+
+def add_account(connection: sqlite3.Connection, account: DatasetAccount) -> None:
+    """Write an account down."""
+    neighbours = None if account.neighbours is None else str(account.neighbours)
+    connection.execute(
+        "INSERT INTO accounts (dataset, epsilon, neighbours, unit, created) VALUES (?, ?, ?, ?, ?)",
+        (account.name, write_fraction(account.budget.total), neighbours, account.unit, account.created),
+    )
+
+
+def add_charge(connection: sqlite3.Connection, charge: Charge) -> None:
+    """Write a charge down."""
+    statement = charge.statement
+    connection.execute(
+        "INSERT INTO charges (id, dataset, epsilon, neighbours, unit, statement, purpose, analyst, at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            charge.id,
+            charge.dataset,
+            write_fraction(charge.epsilon),
+            str(statement.neighbours),
+            statement.unit.identity,
+            write_statement(statement),
+            charge.purpose,
+            charge.analyst,
+            charge.at,
+        ),
+    )
+
+
+def read_charges(connection: sqlite3.Connection, dataset: str | None) -> list[Charge]:
+    """Return the charges of one dataset, or of all, in the order in which they were made."""
+    next_charge_id(connection)
+    rows = connection.execute(
+        "SELECT id, dataset, epsilon, neighbours, unit, statement, purpose, analyst, at FROM charges "
+        "WHERE ? IS NULL OR dataset = ? ORDER BY id",
+        (dataset, dataset),
+    )
+    return [_read_charge(row) for row in rows]
+
+
+def _read_charge(row: tuple[int, str, str, str, str, str, str, str | None, str]) -> Charge:
+    number, dataset, epsilon, neighbours, unit, written, purpose, analyst, at = row
+    try:
+        statement = read_statement(written)
+        charge = Charge(number, dataset, Fraction(epsilon), statement, purpose, analyst, at)
+    except (ValueError, TypeError, ZeroDivisionError, VeilcubeError) as problem:
+        raise DamagedRowError from problem
+    texts = all(isinstance(text, str) for text in (dataset, purpose, analyst or "", at))
+    if not texts or (charge.epsilon, neighbours, unit) != (
+        statement.epsilon,
+        statement.neighbours,
+        statement.unit.identity,
+    ):
+        raise DamagedRowError
+    return charge

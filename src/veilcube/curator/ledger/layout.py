@@ -1,0 +1,58 @@
+"""The tables of a ledger. They hold public facts only: budgets, promises and purposes, never a count.
+
+Rows are added and never changed: triggers forbid it. Epsilons are texts such as ``1/10``, because SQLite has no exact
+fractions. ``STEPS[k]`` turns version k into version k + 1; a change of layout is a new step, never an edit of an old.
+"""
+
+APPLICATION_ID = int.from_bytes(b"veil", "big")
+
+_EPSILON = """epsilon TEXT NOT NULL CHECK (
+        typeof(epsilon) = 'text' AND length(epsilon) <= 700 AND epsilon NOT GLOB '*[^0-9/]*'
+        AND epsilon GLOB '[1-9]*' AND epsilon NOT GLOB '*/*/*' AND epsilon NOT GLOB '*/0*' AND epsilon NOT GLOB '*/'
+    )"""
+_NEIGHBOURS = "CHECK (neighbours IN ('add-remove', 'replace'))"
+_UNIT = "CHECK (unit = 'row' OR unit GLOB 'person:?*')"
+
+
+def _moment(column: str) -> str:
+    day, time = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]", "[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9]"
+    return f"{column} TEXT NOT NULL CHECK ({column} GLOB '{day}T{time}Z')"
+
+
+def _added_only(table: str, key: str) -> tuple[str, ...]:
+    refuse = f"BEGIN SELECT RAISE(ABORT, '{table} are added and never changed'); END"
+    return (
+        f"CREATE TRIGGER {table}_not_updated BEFORE UPDATE ON {table} {refuse}",
+        f"CREATE TRIGGER {table}_not_deleted BEFORE DELETE ON {table} {refuse}",
+        # INSERT OR REPLACE deletes without a word to the trigger above.
+        f"CREATE TRIGGER {table}_not_replaced BEFORE INSERT ON {table} "
+        f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {key} = NEW.{key}) {refuse}",
+    )
+
+
+_FIRST_STEP = (
+    f"""CREATE TABLE accounts (
+    dataset TEXT NOT NULL PRIMARY KEY CHECK (typeof(dataset) = 'text' AND length(dataset) BETWEEN 1 AND 200),
+    {_EPSILON},
+    neighbours TEXT {_NEIGHBOURS},
+    unit TEXT {_UNIT},
+    {_moment("created")}
+) WITHOUT ROWID""",
+    f"""CREATE TABLE charges (
+    id INTEGER PRIMARY KEY CHECK (id > 0),
+    dataset TEXT NOT NULL REFERENCES accounts (dataset),
+    {_EPSILON},
+    neighbours TEXT NOT NULL {_NEIGHBOURS},
+    unit TEXT NOT NULL {_UNIT},
+    statement TEXT NOT NULL CHECK (statement GLOB '{{*}}'),
+    purpose TEXT NOT NULL CHECK (typeof(purpose) = 'text' AND length(purpose) > 0),
+    analyst TEXT CHECK (analyst IS NULL OR (typeof(analyst) = 'text' AND length(analyst) > 0)),
+    {_moment("at")}
+)""",
+    # Holds all that a charge has to know about earlier ones, so that their number hardly slows it down.
+    "CREATE INDEX charges_of_dataset ON charges (dataset, neighbours, unit, epsilon)",
+    *_added_only("accounts", "dataset"),
+    *_added_only("charges", "id"),
+)
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST_STEP,)
+VERSION = len(STEPS)

@@ -1,0 +1,62 @@
+"""The receipt: what a mechanism asks for before it draws noise, so that no answer exists without its charge."""
+
+import os
+import threading
+from dataclasses import InitVar, dataclass, field, replace
+from fractions import Fraction
+from typing import NoReturn, SupportsIndex, final
+
+from veilcube.errors import LedgerError
+from veilcube.privacy import PrivacyStatement
+
+_SEAL = object()
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Receipt:
+    """Proof that a charge is on disk (or that the caller chose to have no ledger); pays for one measurement only.
+
+    ``charge_id`` and ``dataset`` are None on a receipt without a ledger. Receipts cannot be copied or pickled, and
+    count only in the process that got them: a second redemption anywhere would be noise that nobody paid for.
+    """
+
+    charge_id: int | None
+    dataset: str | None
+    statement: PrivacyStatement
+    seal: InitVar[object]
+    _process: int = field(init=False, repr=False)
+    _unspent: threading.Lock = field(init=False, repr=False)
+
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
+            raise LedgerError("only a ledger issues receipts; use Ledger.charge, or Receipt.uncharged without a ledger")
+        object.__setattr__(self, "_process", os.getpid())
+        object.__setattr__(self, "_unspent", threading.Lock())
+
+    @classmethod
+    def uncharged(cls, statement: PrivacyStatement) -> "Receipt":
+        """Return a receipt for a caller who keeps no ledger; its statement says so."""
+        return cls(None, None, replace(statement, charged_to=None), _SEAL)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What was paid."""
+        return self.statement.epsilon
+
+    def redeem(self) -> PrivacyStatement:
+        """Use the receipt up and return what it pays for; to be called once, right before noise is drawn."""
+        if os.getpid() != self._process:
+            raise LedgerError("this receipt belongs to the process that made the charge; charge again in this one")
+        # Taken and never given back: of all threads that try, one gets it.
+        if not self._unspent.acquire(blocking=False):
+            raise LedgerError("this receipt is used up, since one charge pays for one measurement; charge again")
+        return self.statement
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise LedgerError("a receipt cannot be copied or pickled, since one charge pays for one measurement")
+
+
+def issue_receipt(charge_id: int, dataset: str, statement: PrivacyStatement) -> Receipt:
+    """Return the receipt of a committed charge. For the ledger alone."""
+    return Receipt(charge_id, dataset, statement, _SEAL)
