@@ -12,7 +12,7 @@ from veilcube.errors import PrivacyError
 from veilcube.privacy.neighbours import Neighbours
 from veilcube.privacy.unit import PrivacyUnit
 
-LONGEST_FRACTION = 2**40
+LONGEST_FRACTION = 2**57
 SMALLEST_SCALE = Fraction(1, 2**10)
 LARGEST_SCALE = Fraction(2**40)
 

@@ -26,6 +26,7 @@ class PrivacyStatement:
     charged_to: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", Neighbours.read(self.neighbours))
         if epsilon_of(self.event) > self.epsilon:
             raise PrivacyError("the privacy event costs more than the epsilon that is stated for it")
 

@@ -1,0 +1,106 @@
+"""The noise that a release declares, as a probability law: no sampling happens here.
+
+Notation: t is the scale, p = exp(-1/t), V = 2p/(1-p)² the variance. Everything below is a function of t and V alone,
+and V is computed with ``expm1`` so that no formula cancels, whether the scale is far below one or far above 2^40.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilcube.errors import PrivacyError
+
+KIND = "discrete-laplace"
+# Outside these scales the sixth cumulant leaves the range of a double; no count that fits in 64 bits needs more.
+SMALLEST_SCALE = Fraction(1, 2**64)
+LARGEST_SCALE = Fraction(2**128)
+# A release file is untrusted text: Fraction("1e999999999") would take all memory, so only short ratios are parsed.
+_RATIO = re.compile(r"[0-9]{1,100}(?:/[0-9]{1,100})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """The law P(x) = tanh(1/(2t)) · exp(-|x|/t) on the integers, with the exact rational scale t.
+
+    >>> noise = DiscreteLaplace(Fraction(10))
+    >>> round(noise.variance, 6)
+    199.833417
+    >>> print(noise)
+    discrete Laplace noise of scale 10
+    """
+
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        if isinstance(self.scale, bool) or not isinstance(self.scale, int | Fraction):
+            raise PrivacyError(
+                f"a noise scale must be an exact number, not {type(self.scale).__name__}: give a Fraction or an int"
+            )
+        if not SMALLEST_SCALE <= self.scale <= LARGEST_SCALE:
+            raise PrivacyError(
+                "a noise scale must be positive, from 2^-64 to 2^128: choose another epsilon or sensitivity"
+            )
+        object.__setattr__(self, "scale", Fraction(self.scale))
+
+    def __str__(self) -> str:
+        return f"discrete Laplace noise of scale {self.scale}"
+
+    @cached_property
+    def rate(self) -> float:
+        """1/t, the decay of the log-probability per unit; the law's moment generating function is finite below it."""
+        return float(1 / self.scale)
+
+    @cached_property
+    def variance(self) -> float:
+        """V = 2p/(1-p)² = 1/(2 sinh²(1/(2t))), about 2t² for large scales."""
+        return 2 * math.exp(-self.rate) / math.expm1(-self.rate) ** 2
+
+    @property
+    def stddev(self) -> float:
+        """The square root of the variance."""
+        return math.sqrt(self.variance)
+
+    def log_pmf(self, x: ArrayLike) -> NDArray[np.float64]:
+        """The natural logarithm of the probability of each integer of ``x``; it never underflows."""
+        log_at_zero = math.log(-math.expm1(-self.rate)) - math.log1p(math.exp(-self.rate))
+        return np.asarray(log_at_zero - self.rate * np.abs(np.asarray(x, dtype=np.float64)))
+
+    def pmf(self, x: ArrayLike) -> NDArray[np.float64]:
+        """The probability of each integer of ``x``."""
+        return np.asarray(np.exp(self.log_pmf(x)))
+
+    def cumulants(self) -> tuple[float, float, float]:
+        """The second, fourth and sixth cumulant (the odd ones are zero).
+
+        They are the Taylor coefficients of K(s) = -log(1 - V(cosh s - 1)), the logarithm of the moment generating
+        function: polynomials in V with positive coefficients, so nothing cancels at any scale.
+        """
+        v = self.variance
+        return v, v * (1 + 3 * v), v * (1 + 15 * v + 30 * v * v)
+
+    def characteristic(self, theta: ArrayLike) -> NDArray[np.float64]:
+        """The characteristic function 1/(1 + 2V sin²(θ/2)): real, 2π-periodic, and free of cancellation near zero."""
+        half_sine = np.sin(np.asarray(theta, dtype=np.float64) / 2)
+        return np.asarray(1 / (1 + 2 * self.variance * half_sine * half_sine))
+
+    def to_json(self) -> dict[str, str]:
+        """The law as plain data, the scale as an exact ratio: ``{"kind": "discrete-laplace", "scale": "7/2"}``."""
+        return {"kind": KIND, "scale": str(self.scale)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, object]) -> "DiscreteLaplace":
+        """Read what ``to_json`` wrote; the text is untrusted, so anything else is refused."""
+        if document.get("kind") != KIND:
+            raise PrivacyError(f'the kind of noise is not known here: only "{KIND}" can be read, so update veilcube')
+        ratio = document.get("scale")
+        if not isinstance(ratio, str) or not _RATIO.fullmatch(ratio) or not int(ratio.partition("/")[2] or "1"):
+            raise PrivacyError(
+                'the noise scale must be an exact ratio in text such as "7/2": repair or remake the file'
+            )
+        return cls(Fraction(ratio))
