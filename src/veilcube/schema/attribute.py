@@ -30,11 +30,14 @@ class Attribute:
     def __init__(self, name: str, column: str | None, outside: str, missing: str, policies: Sequence[str]) -> None:
         if not isinstance(name, str) or not name.strip():
             raise SchemaError("an attribute needs a name that is not empty")
+        if column is not None and (not isinstance(column, str) or not column):
+            raise SchemaError(f"the column of '{name}' must be a name that is not empty")
         if outside not in policies:
             raise SchemaError(f"outside='{outside}' is not allowed for '{name}'; use one of {', '.join(policies)}")
         if missing not in ("reject", "cell"):
             raise SchemaError(f"missing='{missing}' is not allowed for '{name}'; use 'reject' or 'cell'")
-        self._name, self._column, self._outside, self._missing = name, column or name, outside, missing
+        self._name, self._column = name, name if column is None else column
+        self._outside, self._missing = outside, missing
 
     @property
     def name(self) -> str:
@@ -230,6 +233,10 @@ class Nominal(Attribute):
             self._hierarchy = Hierarchy.flat(values) if values is not None else Hierarchy.read(hierarchy)
         except SchemaError as problem:
             raise SchemaError(f"attribute '{name}': {problem}") from problem
+        taken = {OTHER_LABEL: self.other_cell, MISSING_LABEL: self.missing_cell}
+        for label, cell in taken.items():
+            if cell is not None and self._hierarchy.run_of(label) is not None:
+                raise SchemaError(f"attribute '{name}': '{label}' is the name of an extra cell; rename that value")
 
     @property
     def hierarchy(self) -> Hierarchy:
@@ -262,6 +269,12 @@ class Nominal(Attribute):
         spec = self._hierarchy.to_spec()
         return {"hierarchy": spec} if self._hierarchy.groups else {"values": spec}
 
+    def __eq__(self, other: object) -> bool:
+        # Mappings compare without regard to order, but the order of a hierarchy is the order of the cells.
+        return isinstance(other, Nominal) and self.values == other.values and super().__eq__(other)
+
+    __hash__ = Attribute.__hash__
+
 
 def read_attribute(facts: Mapping[str, object]) -> Attribute:
     """Rebuild an attribute from the plain data of ``to_dict``."""
@@ -272,19 +285,13 @@ def read_attribute(facts: Mapping[str, object]) -> Attribute:
         "nominal": ("name", "column", "values", "hierarchy", "outside", "missing"),
     }
     name = rest.get("name", "?")
-    if kind not in allowed:
+    if not isinstance(kind, str) or kind not in allowed:
         raise SchemaError(f'attribute \'{name}\' needs kind = "ordinal" or kind = "nominal"')
-    unknown = sorted(set(rest) - set(allowed[str(kind)]))
+    unknown = sorted(set(rest) - set(allowed[kind]))
     if unknown:
         raise SchemaError(
-            f"attribute '{name}' has unknown settings: {', '.join(unknown)}; "
-            f"allowed are {', '.join(allowed[str(kind)])}"
+            f"attribute '{name}' has unknown settings: {', '.join(unknown)}; allowed are {', '.join(allowed[kind])}"
         )
     if "name" not in rest:
         raise SchemaError("every attribute needs a name")
-    try:
-        return (Ordinal if kind == "ordinal" else Nominal)(**rest)  # type: ignore[arg-type]
-    except (TypeError, AttributeError) as problem:
-        raise SchemaError(
-            f"attribute '{name}' has a setting of the wrong type; see docs/how-to/write-a-schema.md"
-        ) from problem
+    return (Ordinal if kind == "ordinal" else Nominal)(**rest)  # type: ignore[arg-type]

@@ -7,10 +7,12 @@ it, and no count of whole cells can answer that, so both refuse it instead of gu
 
 import math
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
+from functools import cached_property
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Literal, Protocol, TypeAlias
@@ -82,14 +84,14 @@ class WholeNumbers:
     def boundary_before(self, value: Bound) -> int:
         """Return how many cells lie wholly below ``value``."""
         number = _number(value, self.domain())
-        if math.isinf(number):
+        if number in (-math.inf, math.inf):
             return self.size if number > 0 else 0
         return min(max(math.ceil(number) - self.low, 0), self.size)
 
     def boundary_after(self, value: Bound) -> int:
         """Return how many cells lie wholly at or below ``value``."""
         number = _number(value, self.domain())
-        if math.isinf(number):
+        if number in (-math.inf, math.inf):
             return self.size if number > 0 else 0
         return min(max(math.floor(number) + 1 - self.low, 0), self.size)
 
@@ -122,7 +124,7 @@ class Bins:
 
     def __post_init__(self) -> None:
         for edge in self.edges:
-            if not math.isfinite(edge):
+            if not abs(edge) <= sys.float_info.max:
                 raise SchemaError("every edge must be a finite number")
         if len(self.edges) < 2:
             raise SchemaError("edges needs at least two numbers, the ends of one bin")
@@ -153,8 +155,10 @@ class Bins:
             return 0
         if number >= self.edges[-1]:
             return self.size
-        if self._whole and float(number).is_integer() and number + 1 in self.edges:
-            return self.edges.index(number + 1)
+        following = bisect_left(self.edges, number + 1)
+        # Not before the last edge: the last bin holds that edge too, so 49999 cuts [20000, 50000].
+        if self._whole and number == int(number) and following < self.size and self.edges[following] == number + 1:
+            return following
         raise self._cut(value, bisect_right(self.edges, number) - 1)
 
     def range_end(self, value: Bound) -> int:
@@ -162,14 +166,16 @@ class Bins:
         number = _number(value, self.domain())
         return self.edges.index(number) if number in self.edges else self.boundary_after(value)
 
-    @property
+    @cached_property
     def _whole(self) -> bool:
         return all(float(edge).is_integer() for edge in self.edges)
 
     def _cut(self, value: Bound, index: int) -> QueryError:
+        low, high = self.edges[index], self.edges[index + 1]
+        below, above = ("<=", ">") if index == self.size - 1 else ("<", ">=")
         return QueryError(
-            f"{value} cuts through the bin {self.label(index)}; use one of its edges: "
-            f"'>= {self.edges[index]}' or '< {self.edges[index + 1]}'"
+            f"{value} cuts through the bin {self.label(index)}; "
+            f"compare with its edges: '< {low}' or '>= {low}', '{below} {high}' or '{above} {high}'"
         )
 
     def label(self, cell: int) -> str:
@@ -193,15 +199,17 @@ class Bins:
 def read_date(text: object) -> tuple[date, date]:
     """Return the first and last day that a date or an ISO text (``2024``, ``2024-03``, ``2024-03-15``) means."""
     if isinstance(text, datetime):
+        if text.time() != time.min:
+            raise QueryError("a time of day cuts through a day; the smallest cell is a whole day, so write the date")
         return text.date(), text.date()
     if isinstance(text, date):
         return text, text
     found = _PARTIAL_DATE.match(text.strip()) if isinstance(text, str) else None
     if found is None:
-        raise QueryError("a date must be written as 2024-03-15, 2024-03 or 2024")
-    year, month, day = (int(part) if part else None for part in found.groups())
+        raise QueryError("a date must be written as text: '2024-03-15', '2024-03' or '2024'")
+    year, month, day = found.groups()
     try:
-        first = date(year or 1, month or 1, day or 1)
+        first = date(int(year), int(month or 1), int(day or 1))
     except ValueError as problem:
         raise QueryError(f"'{text}' is not a day of the calendar") from problem
     if day:
@@ -230,6 +238,9 @@ class Calendar:
             raise SchemaError(f"unit '{self.unit}' is not known; use 'day', 'month' or 'year'")
         if self.low > self.high:
             raise SchemaError(f"low {self.low} is after high {self.high}; swap them")
+        # Cells are whole units, so the domain is too; else a query could stop inside the first or last one unseen.
+        object.__setattr__(self, "low", self._first_day_of(self.number_of(self.low)))
+        object.__setattr__(self, "high", _last_day(self._first_day_of(self.number_of(self.high)), self.unit))
 
     @classmethod
     def between(cls, low: object, high: object, unit: CalendarUnit) -> "Calendar":
@@ -255,16 +266,24 @@ class Calendar:
             return day.toordinal()
         return day.year if self.unit == "year" else day.year * 12 + day.month - 1
 
-    def _first_day(self, number: int) -> date:
+    def _first_day_of(self, number: int) -> date:
         if self.unit == "day":
             return date.fromordinal(number)
         return date(number, 1, 1) if self.unit == "year" else date(number // 12, number % 12 + 1, 1)
+
+    def first_day(self, cell: int) -> date:
+        """Return the first day of a cell."""
+        return self._first_day_of(self.first_number + cell)
+
+    def last_day(self, cell: int) -> date:
+        """Return the last day of a cell."""
+        return _last_day(self.first_day(cell), self.unit)
 
     def boundary_before(self, value: Bound) -> int:
         """Return how many cells lie wholly before the first day that ``value`` means."""
         first, _ = read_date(value)
         number = self.number_of(first)
-        if self.first_number < number < self.first_number + self.size and self._first_day(number) != first:
+        if 0 <= number - self.first_number < self.size and self._first_day_of(number) != first:
             raise self._cut(value)
         return min(max(number - self.first_number, 0), self.size)
 
@@ -272,8 +291,7 @@ class Calendar:
         """Return how many cells lie wholly at or before the last day that ``value`` means."""
         _, last = read_date(value)
         number = self.number_of(last)
-        inside = self.first_number <= number < self.first_number + self.size - 1
-        if inside and _last_day(self._first_day(number), self.unit) != last:
+        if 0 <= number - self.first_number < self.size and _last_day(self._first_day_of(number), self.unit) != last:
             raise self._cut(value)
         return min(max(number + 1 - self.first_number, 0), self.size)
 
@@ -288,7 +306,7 @@ class Calendar:
 
     def label(self, cell: int) -> str:
         """Return what to print for a cell."""
-        text = self._first_day(self.first_number + cell).isoformat()
+        text = self._first_day_of(self.first_number + cell).isoformat()
         return {"day": text, "month": text[:7], "year": text[:4]}[self.unit]
 
     def centre(self, cell: int) -> float:
@@ -306,7 +324,10 @@ class Calendar:
 
 def _edge(edge: object) -> int | float:
     if isinstance(edge, Real) and not isinstance(edge, bool):
-        return int(edge) if isinstance(edge, Integral) else float(edge)
+        number = int(edge) if isinstance(edge, Integral) else float(edge)
+        if abs(number) <= sys.float_info.max:
+            # One spelling per number, so that equal schemas have equal files and digests: 10, never 10.0.
+            return int(number) if abs(number) <= 2**53 and number == int(number) else float(number)
     raise SchemaError("every edge must be a finite number")
 
 
@@ -315,6 +336,8 @@ def read_division(low: object, high: object, edges: Sequence[float] | None, unit
     if edges is not None:
         if low is not None or high is not None or unit is not None:
             raise SchemaError("give either low and high, or edges, not both")
+        if isinstance(edges, str) or not isinstance(edges, Iterable):
+            raise SchemaError("edges must be a list of numbers")
         return Bins(tuple(_edge(edge) for edge in edges))
     if low is None or high is None:
         raise SchemaError(
@@ -322,6 +345,6 @@ def read_division(low: object, high: object, edges: Sequence[float] | None, unit
         )
     if unit is not None or isinstance(low, str | date):
         return Calendar.between(low, high, unit or "day")
-    if isinstance(low, Integral) and isinstance(high, Integral):
+    if isinstance(low, Integral) and isinstance(high, Integral) and not {bool} & {type(low), type(high)}:
         return WholeNumbers(int(low), int(high))
     raise SchemaError("low and high must be whole numbers or dates; use edges=[...] for bins of real numbers")

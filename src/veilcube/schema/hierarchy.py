@@ -1,6 +1,8 @@
 """Hierarchies over nominal values: a tree whose leaves, read from left to right, are the cells of the axis."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, Union
 
@@ -9,6 +11,7 @@ from veilcube.errors import SchemaError
 HierarchySpec: TypeAlias = Mapping[str, Union["HierarchySpec", Sequence[Union[str, "HierarchySpec"]]]]
 
 MAX_DEPTH = 64
+_VALUE = object()  # what stands below a leaf: nothing more to read
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,9 @@ class Hierarchy:
         """Build the tree of a root and its leaves."""
         if isinstance(values, str | bytes) or not isinstance(values, Sequence):
             raise SchemaError("values must be a list")
-        return cls._checked([str(value) for value in values])
+        if any(isinstance(value, Mapping) for value in values):
+            raise SchemaError("values must be a list of plain values; use hierarchy={...} for groups")
+        return cls._checked(values)
 
     @classmethod
     def read(cls, spec: object) -> "Hierarchy":
@@ -52,6 +57,9 @@ class Hierarchy:
     def _checked(cls, spec: object) -> "Hierarchy":
         leaves: list[str] = []
         root = _read_node("", spec, leaves, depth=0)
+        repeated = [leaf for leaf, times in Counter(leaves).items() if times > 1]
+        if repeated:
+            raise SchemaError(f"the value '{repeated[0]}' is listed twice; each value belongs in one place")
         runs: dict[str, tuple[int, int]] = {}
         for node in _walk(root):
             if node is root:
@@ -60,9 +68,6 @@ class Hierarchy:
             if node.name in runs and runs[node.name] != run:
                 raise SchemaError(f"the name '{node.name}' stands for two different things; rename one of them")
             runs[node.name] = run
-        if len(set(leaves)) != len(leaves):
-            repeated = next(leaf for leaf in leaves if leaves.count(leaf) > 1)
-            raise SchemaError(f"the value '{repeated}' is listed twice; each value belongs in one place")
         return cls(root, tuple(leaves), runs)
 
     @property
@@ -85,13 +90,13 @@ def _read_node(name: str, spec: object, leaves: list[str], depth: int) -> Node:
     first = len(leaves)
     children: list[Node] = []
     for child, below in _children_of(name, spec):
-        if below is None:
+        if below is _VALUE:
             leaves.append(child)
             children.append(Node(child, len(leaves) - 1, len(leaves)))
         else:
             children.append(_read_node(child, below, leaves, depth + 1))
     if not children:
-        raise SchemaError(f"the group '{name}' is empty" if name else "there is no value; list at least one")
+        raise SchemaError(f"{_place(name)} is empty; list at least one value")
     return Node(name, first, len(leaves), tuple(children))
 
 
@@ -102,12 +107,25 @@ def _children_of(name: str, spec: object) -> list[tuple[str, object]]:
         raise SchemaError(f"the group '{name}' must hold a list of values or further groups")
     found: list[tuple[str, object]] = []
     for entry in spec:
-        found += (
-            [(str(child), below) for child, below in entry.items()]
-            if isinstance(entry, Mapping)
-            else [(str(entry), None)]
-        )
+        if isinstance(entry, Mapping):
+            found += [(str(child), below) for child, below in entry.items()]
+        elif not _is_value(entry):
+            raise SchemaError(
+                f"{_place(name)} holds something that is not a value; use missing='cell' for missing ones"
+            )
+        else:
+            found.append((str(entry), _VALUE))
     return found
+
+
+def _is_value(entry: object) -> bool:
+    if isinstance(entry, float) and math.isnan(entry):
+        return False
+    return isinstance(entry, str) or not (entry is None or isinstance(entry, Iterable))
+
+
+def _place(name: str) -> str:
+    return f"the group '{name}'" if name else "the list of values"
 
 
 def _walk(node: Node) -> list[Node]:

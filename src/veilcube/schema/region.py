@@ -1,22 +1,21 @@
 """Regions: which cells of the cube a query counts, as disjoint boxes, without ever listing the cells.
 
 A box is a product of one set of cells per attribute. Boxes are closed under intersection; a union is kept disjoint by
-cutting the later box around the earlier one, so counts and variances of a region are plain sums over its boxes.
+cutting one box around another, so counts and variances of a region are plain sums over its boxes.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from math import prod
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.errors import QueryError
+from veilcube.schema.bitbox import BitBox, intersect_all, unite_all
 
 Axis: TypeAlias = NDArray[np.bool_] | None  # None: every cell of the axis
-MAX_BOXES = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,22 +59,6 @@ class Box:
         )
         return Box(self.shape, axes)
 
-    def minus(self, other: "Box") -> list["Box"]:
-        """Return disjoint boxes that hold the cells of this box outside ``other``."""
-        pieces: list[Box] = []
-        rest = self
-        for axis in range(len(self.shape)):
-            theirs = other.axes[axis]
-            if theirs is None:
-                continue
-            outside = rest.with_axis(axis, rest.mask(axis) & ~theirs)
-            if outside.cells:
-                pieces.append(outside)
-            rest = rest.with_axis(axis, rest.mask(axis) & theirs)
-            if not rest.cells:
-                break
-        return pieces
-
 
 @dataclass(frozen=True, eq=False)
 class Region:
@@ -106,25 +89,17 @@ class Region:
         """How many cells the region holds."""
         return sum(box.cells for box in self.boxes)
 
-    def intersect(self, other: "Region") -> "Region":
-        """Return the cells in both."""
-        if len(self.boxes) * len(other.boxes) > MAX_BOXES * 16:
-            raise _too_complex()
-        met = (ours.intersect(theirs) for ours in self.boxes for theirs in other.boxes)
-        return Region(self.shape, tuple(box for box in met if box.cells))._limited()
+    def intersect(self, *others: "Region") -> "Region":
+        """Return the cells in all of them."""
+        regions = (self, *others)
+        if all(len(region.boxes) == 1 for region in regions):
+            box = reduce(Box.intersect, (region.boxes[0] for region in regions))
+            return Region(self.shape, (box,) if box.cells else ())
+        return self._of_bits(intersect_all([region._bits() for region in regions]))
 
-    def union(self, other: "Region") -> "Region":
-        """Return the cells in either."""
-        boxes = list(self.boxes)
-        for extra in other.boxes:
-            pieces = [extra]
-            for box in self.boxes:
-                pieces = [part for piece in pieces for part in piece.minus(box)]
-                if len(pieces) > MAX_BOXES:
-                    raise _too_complex()
-            for piece in pieces:
-                _absorb(boxes, piece)
-        return Region(self.shape, tuple(boxes))._limited()
+    def union(self, *others: "Region") -> "Region":
+        """Return the cells in any of them."""
+        return self._of_bits(unite_all(box for region in (self, *others) for box in region._bits()))
 
     def rectangle(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Return inclusive lowest and highest cell indices if the region is one block of cells, else None."""
@@ -139,25 +114,29 @@ class Region:
             high.append(chosen[-1])
         return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
 
-    def _limited(self) -> "Region":
-        if len(self.boxes) > MAX_BOXES:
-            raise _too_complex()
-        return self
+    def _bits(self) -> list[BitBox]:
+        return [tuple(_pack(axis, size) for axis, size in zip(box.axes, self.shape, strict=True)) for box in self.boxes]
+
+    def _of_bits(self, boxes: Sequence[BitBox]) -> "Region":
+        # Boxes that were cut from one another share most of their axes: each is unpacked once.
+        unpacked: dict[tuple[int, int], Axis] = {}
+        for box in boxes:
+            for size, bits in zip(self.shape, box, strict=True):
+                if (size, bits) not in unpacked:
+                    unpacked[size, bits] = _unpack(bits, size)
+        axes = (tuple(unpacked[pair] for pair in zip(self.shape, box, strict=True)) for box in boxes)
+        return Region(self.shape, tuple(Box(self.shape, chosen) for chosen in axes))
 
 
-def _absorb(boxes: list[Box], piece: Box) -> None:
-    """Add a disjoint piece, merging it with a box that differs on one axis only (``a = 1 OR a = 2`` stays one box)."""
-    for position, box in enumerate(boxes):
-        differing = [k for k in range(len(box.shape)) if not np.array_equal(box.mask(k), piece.mask(k))]
-        if len(differing) == 1:
-            axis = differing[0]
-            boxes[position] = box.with_axis(axis, box.mask(axis) | piece.mask(axis))
-            return
-    boxes.append(piece)
+def _pack(axis: Axis, size: int) -> int:
+    """Return a mask as a whole number whose bit ``i`` is cell ``i``."""
+    if axis is None:
+        return (1 << size) - 1
+    return int.from_bytes(np.packbits(axis, bitorder="little").tobytes(), "little")
 
 
-def _too_complex() -> QueryError:
-    return QueryError(
-        f"the condition falls into more than {MAX_BOXES} separate blocks of cells; "
-        "split it into several simpler queries"
-    )
+def _unpack(bits: int, size: int) -> Axis:
+    if bits == (1 << size) - 1:
+        return None
+    packed = np.frombuffer(bits.to_bytes((size + 7) // 8, "little"), dtype=np.uint8)
+    return np.unpackbits(packed, count=size, bitorder="little").view(np.bool_)

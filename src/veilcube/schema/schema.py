@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 
@@ -25,6 +25,8 @@ class Schema:
     """
 
     def __init__(self, attributes: Sequence[Attribute]) -> None:
+        if not isinstance(attributes, Iterable):
+            raise SchemaError("a schema is a list of Ordinal and Nominal attributes")
         attributes = tuple(attributes)
         if not attributes:
             raise SchemaError("a schema needs at least one attribute")
@@ -78,7 +80,7 @@ class Schema:
         return len(self._attributes)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and self.to_dict() == other.to_dict()
+        return isinstance(other, Schema) and self._attributes == other._attributes
 
     def __hash__(self) -> int:
         return hash(self._attributes)
@@ -108,12 +110,13 @@ class Schema:
 
     def fingerprint(self) -> str:
         """Return a short digest that two equal schemas share."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        # Keys keep their order: the order of a hierarchy's groups is the order of the cells.
+        canonical = json.dumps(self.to_dict(), separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
     def to_toml(self, path: str | Path | None = None) -> str:
         """Return the schema as TOML text; with a path, also write it there."""
-        return write_toml(self.to_dict(), path)
+        return write_toml([attribute.to_dict() for attribute in self._attributes], path)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Schema":

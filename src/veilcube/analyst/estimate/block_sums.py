@@ -1,0 +1,73 @@
+"""Sums over blocks of cells: a summed-area table where many are asked for, plain slices where few are.
+
+With S(i) the sum of all cells below i on every axis, a block's sum is the alternating sum of S over its 2^d corners
+(inclusion-exclusion). Everything is integer, so the sums are exact.
+"""
+
+from math import prod
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+
+class BlockSums:
+    """Exact sums of integer cells over blocks; builds its table on the first call that is worth it."""
+
+    def __init__(self, cells: NDArray[np.int64]) -> None:
+        self._cells = cells
+        self._table: NDArray[np.int64] | None = None
+
+    def __call__(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the sum of each block, inclusive indices of shape (blocks, axes); an empty block has high < low."""
+        touched = float(np.prod((high - low + 1).astype(np.float64), axis=1).sum())
+        # A table costs about one pass per axis over all cells: cheaper as soon as the slices would touch more.
+        if self._table is None and touched <= 2.0 * self._cells.ndim * self._cells.size and len(low) <= 10_000:
+            return self._by_slices(low, high)
+        if self._table is None:
+            self._table = _summed_area_table(self._cells)
+        sums = np.empty(len(low), dtype=np.int64)
+        strides = np.array([prod(self._table.shape[axis + 1 :]) for axis in range(self._table.ndim)], dtype=np.int64)
+        _corner_sums(self._table.ravel(), strides, low, high, sums)
+        return sums
+
+    def _by_slices(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+        blocks = (
+            self._cells[tuple(slice(first, last + 1) for first, last in zip(lows, highs, strict=True))]
+            for lows, highs in zip(low, high, strict=True)
+        )
+        return np.array([block.sum() for block in blocks], dtype=np.int64)
+
+
+def _summed_area_table(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return sums over all cells below each corner, with a leading zero on every axis."""
+    table = np.zeros(tuple(size + 1 for size in cells.shape), dtype=np.int64)
+    inner = table[(slice(1, None),) * cells.ndim]
+    inner[...] = cells
+    for axis in range(cells.ndim):
+        np.cumsum(inner, axis=axis, out=inner)
+    return table
+
+
+@numba.njit(cache=True, nogil=True)
+def _corner_sums(
+    table: NDArray[np.int64],
+    strides: NDArray[np.int64],
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    sums: NDArray[np.int64],
+) -> None:
+    axes = strides.size
+    for block in range(low.shape[0]):
+        total = 0
+        for corner in range(1 << axes):
+            offset = 0
+            lower_ends = 0
+            for axis in range(axes):
+                if corner >> axis & 1:
+                    offset += low[block, axis] * strides[axis]
+                    lower_ends += 1
+                else:
+                    offset += (high[block, axis] + 1) * strides[axis]
+            total += -table[offset] if lower_ends & 1 else table[offset]
+        sums[block] = total

@@ -1,0 +1,48 @@
+"""Grouping: cells of a region summed down to the axes of a marginal."""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.schema import Box, Region
+
+
+def group_cells(
+    cells: NDArray[np.int64], region: Region, axes: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the sum of the region's cells per combination of cells of ``axes``, and how many cells each sum has."""
+    shape = tuple(cells.shape[axis] for axis in axes)
+    sums = np.zeros(shape, dtype=np.int64)
+    sizes = np.zeros(shape, dtype=np.int64)
+    for box in region.boxes:
+        target = np.ix_(*(box.indices(axis) for axis in axes))
+        sums[target] += _sum_out(cells, box, axes)
+        sizes[target] += prod(size for axis, size in enumerate(box.sizes) if axis not in axes)
+    return sums, sizes
+
+
+def _sum_out(cells: NDArray[np.int64], box: Box, axes: Sequence[int]) -> NDArray[np.int64]:
+    """Return a box's cells summed over every axis that is not kept, the kept ones in the order of ``axes``."""
+    part = cells
+    # Contiguous choices become views, so that a marginal of a large cube copies nothing.
+    part = part[tuple(_view(box, axis) for axis in range(cells.ndim))]
+    for axis in range(cells.ndim):
+        if not _is_run(box, axis):
+            part = np.take(part, box.indices(axis), axis=axis)
+    summed = part.sum(axis=tuple(axis for axis in range(cells.ndim) if axis not in axes), dtype=np.int64)
+    kept = sorted(axes)
+    return np.asarray(np.transpose(summed, [kept.index(axis) for axis in axes]), dtype=np.int64)
+
+
+def _is_run(box: Box, axis: int) -> bool:
+    chosen = box.indices(axis)
+    return bool(chosen[-1] - chosen[0] + 1 == chosen.size)
+
+
+def _view(box: Box, axis: int) -> slice:
+    if not _is_run(box, axis):
+        return slice(None)
+    chosen = box.indices(axis)
+    return slice(int(chosen[0]), int(chosen[-1]) + 1)

@@ -1,0 +1,116 @@
+"""Means, distribution functions and quantiles: questions about ratios of noisy counts, answered by inverting tests.
+
+For a ratio r = a(x) / n(x) of two linear statistics, a value r is kept if the noise could explain why
+a(y) - r n(y) is not zero (Fieller 1954). The noise of that difference is a weighted sum of independent noises with
+known law, so the kept values cover the true ratio with the wanted probability, also where n is small against the noise:
+there the interval is the whole domain, which is the honest answer.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+from veilcube.analyst.estimate.base import Estimates, GroupedCounts
+
+
+@dataclass(frozen=True)
+class RatioEstimate:
+    """A ratio with its interval and the standard deviation of its linear approximation."""
+
+    value: float
+    low: float
+    high: float
+    stddev: float
+
+
+def mean_of_groups(groups: GroupedCounts, centres: NDArray[np.float64], confidence: float) -> RatioEstimate:
+    """Estimate the mean of ``centres`` weighted by the groups' counts, between the least and the largest centre."""
+    held = groups.sizes > 0
+    floor, ceiling = float(centres[held].min()), float(centres[held].max())
+    total = float(groups.counts.sum())
+    middle = (floor + ceiling) / 2
+    value = float(np.clip((centres * groups.counts).sum() / total, floor, ceiling)) if total > 0 else middle
+
+    def standard_width(mean: float) -> float:
+        weights = np.where(held, centres - mean, 0.0)
+        spread = np.sqrt(groups.variance_of(weights))
+        return groups.half_width_of(weights, confidence) / spread if spread > 0 else 0.0
+
+    low, high = _fieller(groups, centres - middle, standard_width(value), (floor - middle, ceiling - middle))
+    # The standardised width varies a little with the mean that is tested: take the widest of the ends as well.
+    widest = max(standard_width(middle + end) for end in (low, high, value - middle))
+    low, high = _fieller(groups, centres - middle, widest, (floor - middle, ceiling - middle))
+    stddev = np.sqrt(groups.variance_of(np.where(held, centres - value, 0.0))) / total if total > 0 else np.inf
+    return RatioEstimate(value, min(middle + low, value), max(middle + high, value), float(stddev))
+
+
+def _fieller(
+    groups: GroupedCounts, centres: NDArray[np.float64], width: float, domain: tuple[float, float]
+) -> tuple[float, float]:
+    """Solve (S - m N)² <= width² Var(S - m N) for m, with S the weighted and N the plain sum of the counts."""
+    plain = np.where(groups.sizes > 0, 1.0, 0.0)
+    total, weighted = float(groups.counts.sum()), float((centres * groups.counts).sum())
+    of_both = (groups.variance_of(centres + plain) - groups.variance_of(centres - plain)) / 4
+    square = total**2 - width**2 * groups.variance_of(plain)
+    half_linear = weighted * total - width**2 * of_both
+    constant = weighted**2 - width**2 * groups.variance_of(centres * plain)
+    inside = half_linear**2 - square * constant
+    if square <= 0 or inside < 0:
+        return domain
+    root = np.sqrt(inside)
+    low, high = np.clip([(half_linear - root) / square, (half_linear + root) / square], *domain)
+    return float(low), float(high)
+
+
+def distribution_of_groups(groups: GroupedCounts, confidence: float) -> Estimates:
+    """Estimate, for each group in order, the share of the counts at or below it."""
+    steps = len(groups.counts)
+    total = float(groups.counts.sum())
+    value = np.clip(isotonic_regression(np.cumsum(groups.counts)).x / total, 0, 1) if total > 0 else np.full(steps, 0.5)
+    low, high, stddev = np.zeros(steps), np.ones(steps), np.full(steps, np.inf)
+    for step in range(steps):
+        upto = np.where(np.arange(steps) <= step, 1.0, 0.0)
+        width = _widest_share_width(groups, upto, confidence)
+        low[step], high[step] = _fieller(groups, upto, width, (0.0, 1.0))
+        if total > 0:
+            stddev[step] = np.sqrt(groups.variance_of(upto - value[step])) / total
+    value[-1] = low[-1] = high[-1] = 1.0
+    stddev[-1] = 0.0
+    return Estimates(value, np.minimum(low, value), np.maximum(high, value), stddev)
+
+
+def _widest_share_width(groups: GroupedCounts, upto: NDArray[np.float64], confidence: float) -> float:
+    """Return the largest standardised width of C - f N over all shares f.
+
+    The law of a weighted sum lies furthest from the normal law where its terms are fewest, at f = 0 or f = 1, and
+    nearest where they are all alike: one of the three ends is widest whatever the confidence.
+    """
+    widths = [0.0]
+    for weights in (upto, 1 - upto, np.ones_like(upto)):
+        variance = groups.variance_of(weights)
+        if variance > 0:
+            widths.append(groups.half_width_of(weights, confidence) / float(np.sqrt(variance)))
+    return max(widths)
+
+
+def quantile_of_groups(groups: GroupedCounts, rank: float, confidence: float) -> tuple[int, int, int]:
+    """Return the group that holds the quantile, and the first and last group that may hold it.
+
+    With T(k) = (1 - rank) C(k) - rank (N - C(k)), C(k) the count of groups 0..k, the quantile is the first k with
+    T(k) >= 0. A group is kept unless T(k) is below -w(k) or T(k - 1) above w(k - 1); the true one is dropped with
+    probability at most (1 - confidence) / 2 on either side.
+    """
+    steps = len(groups.counts)
+    tests = np.cumsum(groups.counts) - rank * groups.counts.sum()
+    widths = groups.prefix_half_widths(1 - rank, -rank, confidence)
+    reaches = tests >= -widths
+    stays_below = np.concatenate([[True], tests[:-1] <= widths[:-1]])
+    reaches[-1] = True
+    kept = np.flatnonzero(reaches & stays_below)
+    smooth = isotonic_regression(tests).x
+    best = int(np.argmax(smooth >= 0)) if (smooth >= 0).any() else steps - 1
+    if kept.size == 0:
+        return best, best, best
+    return best, min(int(kept[0]), best), max(int(kept[-1]), best)

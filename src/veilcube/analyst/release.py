@@ -1,0 +1,215 @@
+"""The release as an analyst meets it: a public record with questions on it."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.analyst.estimate import Estimate, Estimates, GroupedCounts, choose_estimator
+from veilcube.analyst.estimate.ratios import distribution_of_groups, mean_of_groups, quantile_of_groups
+from veilcube.analyst.export import cells_to_pandas, cells_to_parquet, cells_to_xarray
+from veilcube.analyst.quantile import DateAnswer, locate_quantile
+from veilcube.errors import QueryError
+from veilcube.privacy import PrivacyStatement
+from veilcube.query import Answer, Answers, Query, Workload, read_query, read_sql
+from veilcube.release import ReleaseRecord, open_record, save_record
+from veilcube.schema import Ordinal, Region, Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+
+class Release:
+    """A differentially private release: any number of questions, at no further cost in privacy."""
+
+    def __init__(self, record: ReleaseRecord) -> None:
+        self._record = record
+        self._fitted: dict[str, Estimate] = {}
+
+    @property
+    def record(self) -> ReleaseRecord:
+        """The plain public data behind the release."""
+        return self._record
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the table."""
+        return self._record.schema
+
+    @property
+    def privacy(self) -> PrivacyStatement:
+        """The promise, in words (``str``) and as data."""
+        return self._record.statement
+
+    @property
+    def plan(self) -> Mapping[str, object]:
+        """The plan it was made from, as plain data."""
+        return self._record.plan
+
+    @cached_property
+    def _words(self) -> str:
+        return self.privacy.words
+
+    def __repr__(self) -> str:
+        return f"Release({', '.join(self.schema.names)}: {self.schema.cells:,} cells; {self._words})"
+
+    def save(self, path: str | Path) -> None:
+        """Write the release to a file, whole or not at all."""
+        save_record(self._record, path)
+
+    def count(
+        self, query: Query | None = None, *, estimator: str = "best", confidence: float = 0.95, **conditions: object
+    ) -> Answer | Answers:
+        """Estimate how many rows meet a condition.
+
+        The condition is given by keywords (``age=(30, 39), sex="Female"``), as a mapping, or as SQL text: a WHERE
+        condition or a whole ``SELECT COUNT(*) ...``. SQL with GROUP BY gives ``Answers``, one per group.
+        """
+        if query is not None and conditions:
+            raise QueryError("give the condition either as one argument or by keywords, not both")
+        if isinstance(query, str):
+            parsed = read_sql(self.schema, query)
+            if parsed.group_by:
+                return self._grouped(parsed.region, parsed.group_by, estimator, confidence)
+            region = parsed.region
+        else:
+            region = read_query(self.schema, conditions if query is None else query)
+        return self._one(self._estimate(estimator).region(region, _check(confidence)), confidence)
+
+    def answer(self, workload: Workload, *, estimator: str = "best", confidence: float = 0.95) -> Answers:
+        """Estimate every query of a workload at once."""
+        if not isinstance(workload, Workload):
+            raise QueryError("release.answer takes a veilcube.Workload; use release.count for a single query")
+        if workload.schema != self.schema:
+            raise QueryError("the workload is for another schema; build it with release.schema")
+        fitted = self._estimate(estimator)
+        found = fitted.rectangles(workload.low, workload.high, _check(confidence))
+        for row, region in workload.regions.items():
+            single = fitted.region(region, confidence)
+            for name in ("value", "low", "high", "stddev"):
+                getattr(found, name)[row] = getattr(single, name)
+        return self._many(found, confidence)
+
+    def marginal(
+        self, *names: str, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
+    ) -> Answers:
+        """Estimate the counts of every combination of the named attributes' cells, the others summed out."""
+        if not names:
+            raise QueryError(f"a marginal needs at least one attribute of {', '.join(self.schema.names)}")
+        region = read_query(self.schema, where if where is not None else {})
+        return self._grouped(region, names, estimator, confidence)
+
+    def sum(
+        self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
+    ) -> Answer:
+        """Estimate the sum of an ordinal attribute; a bin counts as its middle, missing and other values as nothing."""
+        ordinal, groups = self._ordinal_groups(attribute, where, estimator)
+        centres = ordinal.centres()
+        value = float((centres * groups.counts).sum())
+        width = groups.half_width_of(centres, _check(confidence))
+        stddev = float(np.sqrt(groups.variance_of(centres)))
+        return Answer(value, value - width, value + width, confidence, stddev, self._words)
+
+    def mean(
+        self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
+    ) -> Answer:
+        """Estimate the mean of an ordinal attribute; a bin counts as its middle, missing and other values do not."""
+        ordinal, groups = self._ordinal_groups(attribute, where, estimator)
+        found = mean_of_groups(groups, ordinal.centres(), _check(confidence))
+        return Answer(found.value, found.low, found.high, confidence, found.stddev, self._words)
+
+    def quantile(
+        self,
+        attribute: str,
+        rank: float,
+        *,
+        where: Query | None = None,
+        estimator: str = "best",
+        confidence: float = 0.95,
+    ) -> Answer | DateAnswer:
+        """Estimate the least value of an ordinal attribute that a share ``rank`` of the rows does not exceed."""
+        if not 0.0 <= rank <= 1.0:
+            raise QueryError("the rank of a quantile lies between 0 and 1, 0.5 being the median")
+        ordinal, groups = self._ordinal_groups(attribute, where, estimator)
+        cells = quantile_of_groups(groups, rank, _check(confidence))
+        return locate_quantile(ordinal, cells, confidence, self._words)
+
+    def cdf(
+        self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
+    ) -> Answers:
+        """Estimate, for every cell of an ordinal attribute, the share of rows at or below it."""
+        ordinal, groups = self._ordinal_groups(attribute, where, estimator)
+        found = distribution_of_groups(groups, _check(confidence))
+        return self._many(found, confidence, {ordinal.name: tuple(ordinal.labels()[: ordinal.regular_size])})
+
+    def to_xarray(self, *, estimator: str = "best") -> "xr.DataArray":
+        """Return the estimated count of every cell as a labelled array."""
+        return cells_to_xarray(self._record, self._estimate(estimator))
+
+    def to_pandas(self, *, estimator: str = "best", confidence: float = 0.95) -> "pd.DataFrame":
+        """Return one row per cell: its labels, estimate, interval and standard deviation."""
+        return cells_to_pandas(self._record, self._estimate(estimator), _check(confidence))
+
+    def to_parquet(self, path: str | Path, *, estimator: str = "best", confidence: float = 0.95) -> None:
+        """Write one row per cell to a Parquet file, a part at a time."""
+        cells_to_parquet(self._record, self._estimate(estimator), _check(confidence), Path(path))
+
+    def _estimate(self, name: str) -> Estimate:
+        estimator = choose_estimator(self._record, name)
+        if estimator.name not in self._fitted:
+            self._fitted[estimator.name] = estimator.fit(self._record)
+        return self._fitted[estimator.name]
+
+    def _grouped(self, region: Region, names: Sequence[str], estimator: str, confidence: float) -> Answers:
+        axes = [self.schema.axis(name) for name in names]
+        if len(set(axes)) != len(axes):
+            raise QueryError("an attribute is named twice; name each one once")
+        groups = self._estimate(estimator).grouped(region, axes)
+        held = np.ix_(*(_held(groups.sizes, kept) for kept in range(len(axes))))
+        found = groups.estimates(_check(confidence))
+        labels = {
+            self.schema.names[axis]: tuple(np.array(self.schema.attributes[axis].labels())[cells.ravel()].tolist())
+            for axis, cells in zip(axes, held, strict=True)
+        }
+        kept = Estimates(found.value[held], found.low[held], found.high[held], found.stddev[held])
+        return self._many(kept, confidence, labels)
+
+    def _ordinal_groups(self, attribute: str, where: Query | None, estimator: str) -> tuple[Ordinal, GroupedCounts]:
+        axis = self.schema.axis(attribute)
+        ordinal = self.schema.attributes[axis]
+        if not isinstance(ordinal, Ordinal):
+            raise QueryError(f"'{attribute}' has no order, so it has no sum, mean or quantile; ask for its marginal")
+        region = read_query(self.schema, where if where is not None else {})
+        regular = Region.on_axis(self.schema.shape, axis, ordinal.mask(0, ordinal.regular_size))
+        region = region.intersect(regular)
+        if not region.cells:
+            raise QueryError("the condition selects no cell, so there is nothing to sum")
+        groups = self._estimate(estimator).grouped(region, [axis])
+        return ordinal, groups.first(ordinal.regular_size)
+
+    def _one(self, found: Estimates, confidence: float) -> Answer:
+        return self._many(found, confidence)[()]
+
+    def _many(self, found: Estimates, confidence: float, axes: Mapping[str, tuple[str, ...]] | None = None) -> Answers:
+        return Answers(found.value, found.low, found.high, found.stddev, confidence, self._words, axes or {})
+
+
+def open_release(path: str | Path) -> Release:
+    """Open a release file; it may come from anybody."""
+    return Release(open_record(path))
+
+
+def _held(sizes: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+    """Return the cells of one axis of a marginal that the region reaches."""
+    others = tuple(other for other in range(sizes.ndim) if other != axis)
+    return np.flatnonzero(sizes.max(axis=others) > 0)
+
+
+def _check(confidence: float) -> float:
+    if not isinstance(confidence, int | float) or not 0.0 < confidence < 1.0:
+        raise QueryError("confidence must lie between 0 and 1, for example 0.95")
+    return float(confidence)

@@ -1,0 +1,73 @@
+"""How a command ends when it cannot go on: one line, an exit code, and never a traceback.
+
+The frames of a traceback, and the texts of exceptions that veilcube did not write, may carry values of a private
+table. So only veilcube's own messages are printed; anything unexpected is named by its type alone, and its traceback
+is printed only for who sets ``VEILCUBE_DEBUG=1``.
+"""
+
+import os
+import sys
+import traceback
+from dataclasses import dataclass
+
+import typer
+
+from veilcube.cli.output import print_json, printable
+from veilcube.errors import CapacityError, VeilcubeError
+
+USAGE = 2
+UNEXPECTED = 1
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a command ended: the kind of problem, one sentence, and the exit code."""
+
+    kind: str
+    message: str
+    exit_code: int
+
+
+def describe(problem: BaseException) -> Failure:
+    """Return what to tell about a problem, with nothing in it that could be private."""
+    match problem:
+        case VeilcubeError():
+            return Failure(type(problem).__name__, _one_line(str(problem)), problem.exit_code)
+        case typer.TyperException():
+            return Failure(
+                "UsageError", _one_line(problem.format_message()).rstrip(".") + _where_to_look(problem), USAGE
+            )
+        case MemoryError():
+            advice = "there is not enough memory for this; use a schema with fewer cells or a larger machine"
+            return Failure("CapacityError", advice, CapacityError.exit_code)
+        case KeyboardInterrupt() | typer.Abort():
+            return Failure("Interrupted", "interrupted", INTERRUPTED)
+        case OSError(strerror=str(reason)):
+            return Failure("UnexpectedError", f"the operating system refused: {reason}; check paths and permissions", 1)
+    advice = "run it again with VEILCUBE_DEBUG=1 to see where, keep that private, and report it"
+    return Failure("UnexpectedError", f"something unexpected went wrong ({type(problem).__name__}); {advice}", 1)
+
+
+def tell(problem: BaseException, *, as_json: bool) -> int:
+    """Print what is to be said about a problem and return the exit code."""
+    failure = describe(problem)
+    if os.environ.get("VEILCUBE_DEBUG") == "1" and not isinstance(problem, typer.TyperException):
+        traceback.print_exception(problem, file=sys.stderr)
+    if as_json:
+        facts = {"kind": failure.kind, "message": failure.message, "exit_code": failure.exit_code}
+        print_json({"error": facts})
+        sys.stdout.flush()
+    elif failure.exit_code != INTERRUPTED:
+        sys.stderr.write(f"error: {failure.message}\n")
+    return failure.exit_code
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
+
+
+def _where_to_look(problem: typer.TyperException) -> str:
+    context = getattr(problem, "ctx", None)
+    return f" (see '{context.command_path} --help')" if context is not None else ""

@@ -1,0 +1,56 @@
+"""The place for a release, made sure of before any budget is spent: it may be written to and there is room."""
+
+import errno
+import math
+import os
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from veilcube.cli.output import show_size
+from veilcube.errors import ReleaseFileError
+from veilcube.planner import Plan
+
+_OVERHEAD = 2**20
+_CANNOT_RESERVE = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
+
+
+def expected_size(plan: Plan) -> int:
+    """Return about how many bytes the release of a plan takes, rather too many than too few.
+
+    Noise of scale s compresses to little more than its entropy, log2(2 e s) bits; counts of everyday tables add less
+    than a byte to a cell.
+    """
+    measurements = math.prod(plan.operator.measurement_shape)
+    return _OVERHEAD + math.ceil(measurements * (1 + math.log2(1 + float(plan.noise.scale)) / 6))
+
+
+def reserve_room(path: Path, size: int, *, overwrite: bool) -> IO[bytes]:
+    """Refuse a place that cannot take the release; return a nameless file that holds ``size`` bytes there until closed.
+
+    Having no name, it leaves nothing behind, however the program ends.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise ReleaseFileError(f"{path} is a folder; name a file in it, such as {path / 'table.veil'}")
+    if target.exists() and not overwrite:
+        raise ReleaseFileError(f"{path} exists already; choose another name, or pass --force to write over it")
+    try:
+        return _reserve(target.parent, size)
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise ReleaseFileError(
+            f"a release of about {show_size(size)} cannot be saved as {path} ({reason}), so nothing was charged; "
+            "choose another place"
+        ) from problem
+
+
+def _reserve(folder: Path, size: int) -> IO[bytes]:
+    room = TemporaryFile(dir=folder)  # noqa: SIM115 - the caller closes it
+    try:
+        os.posix_fallocate(room.fileno(), 0, size)
+    except OSError as problem:
+        if problem.errno not in _CANNOT_RESERVE:
+            room.close()
+            raise
+    return room

@@ -1,0 +1,111 @@
+"""``veilcube release``: turn a table into a release file, once, for the price of epsilon."""
+
+import shlex
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Annotated
+
+import typer
+
+from veilcube.analyst import Release
+from veilcube.cli.options import Epsilon, Force, JsonFlag, MaxRows, NeighboursChoice, Person, Strategy
+from veilcube.cli.output import print_json, say, say_exactly, show_size
+from veilcube.cli.output_file import expected_size, reserve_room
+from veilcube.cli.program import program
+from veilcube.cli.progress import progress_bar
+from veilcube.curator.capacity import require_memory
+from veilcube.curator.ledger import Ledger
+from veilcube.errors import LedgerError, ReleaseFileError
+from veilcube.planner import plan as make_plan
+from veilcube.privacy import Neighbours, show_fraction, write_fraction
+from veilcube.schema import Schema
+from veilcube.session import release as make_release
+
+# The exact counts, the noise, their sum, and room for one copy: 64 bits each.
+BYTES_WHILE_RELEASING = 4 * 8
+
+
+def release(
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="The private table: a CSV or Parquet file, or a glob of them.")
+    ],
+    schema: Annotated[Path, typer.Option("--schema", metavar="FILE", help="The schema file (.toml) of the table.")],
+    epsilon: Epsilon,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to save the release (.veil).")],
+    ledger: Annotated[
+        str | None, typer.Option("--ledger", metavar="URL", help="Charge this ledger; goes with --dataset.")
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", metavar="NAME", help="The dataset in the ledger that is charged.")
+    ] = None,
+    neighbours: NeighboursChoice = Neighbours.ADD_REMOVE,
+    person: Person = None,
+    max_rows: MaxRows = None,
+    strategy: Strategy = "auto",
+    analyst: Annotated[
+        str | None, typer.Option("--analyst", metavar="NAME", help="For whom it is made; written into the ledger.")
+    ] = None,
+    force: Force = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Turn a private table into a release file that anyone may read.
+
+    Everything that can be checked is checked before the budget is charged, and the charge is on disk before any noise
+    is drawn. The release answers any number of queries at no further cost.
+    """
+    facts = Schema.from_toml(schema)
+    plan = make_plan(facts, epsilon, strategy, None, str(neighbours), person=person, max_rows=max_rows)
+    require_memory(BYTES_WHILE_RELEASING * facts.cells, f"releasing {facts.cells:,} cells")
+    account = _account(ledger, dataset)
+    with reserve_room(out, expected_size(plan), overwrite=force), progress_bar("Counting", hidden=as_json) as progress:
+        made = make_release(
+            table,
+            schema=facts,
+            plan=plan,
+            ledger=account,
+            dataset=dataset,
+            person=person,
+            max_rows=max_rows,
+            analyst=analyst,
+            progress=progress,
+        )
+    save_what_was_paid_for(made, out)
+    _report(made, out, as_json)
+
+
+def _account(url: str | None, dataset: str | None) -> Ledger | None:
+    """Open the ledger and find the dataset, so that a wrong name is told before a long table is counted."""
+    if url is None and dataset is None:
+        return None
+    if url is None or dataset is None:
+        raise LedgerError("--ledger and --dataset go together: name the ledger and the dataset in it that is charged")
+    ledger = Ledger(url)
+    ledger.budget(dataset)
+    return ledger
+
+
+def save_what_was_paid_for(made: Release, out: Path) -> None:
+    """Save the release, elsewhere if need be: its budget is spent, so it must not be lost."""
+    try:
+        made.save(out)
+    except ReleaseFileError as problem:
+        spare = Path(mkdtemp(prefix="veilcube-")) / "saved.veil"
+        made.save(spare)
+        raise ReleaseFileError(f"{problem} What was made is kept as {spare}; move it where you want it.") from problem
+
+
+def _report(made: Release, out: Path, as_json: bool) -> None:
+    size = out.stat().st_size
+    if as_json:
+        facts = {"out": str(out), "bytes": size, "cells": made.schema.cells}
+        cost = {"epsilon": write_fraction(made.privacy.epsilon), "charged_to": made.privacy.charged_to}
+        print_json(facts | cost | {"privacy": made.privacy.to_dict(), "plan": made.plan})
+        return
+    say(f"Wrote {out}: {made.schema.cells:,} cells, {show_size(size)}.", "", str(made.privacy))
+    if made.privacy.charged_to is None:
+        say(
+            f"Note: keep account of this epsilon of {show_fraction(made.privacy.epsilon)} yourself, or let a ledger do "
+            "it with --ledger URL --dataset NAME."
+        )
+    say("", "Try next:")
+    say_exactly(f'  {program()} query {shlex.quote(str(out))} "SELECT COUNT(*)"')

@@ -1,0 +1,104 @@
+"""The report of a release: one HTML page that needs no network, and one picture. Made from the release alone."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
+from types import ModuleType
+
+from veilcube.analyst import Release
+from veilcube.cli.charts import Chart, Figures, Rows, styled
+from veilcube.cli.output import show_confidence, show_interval, show_number
+from veilcube.errors import ReleaseFileError, VeilcubeError
+from veilcube.query import Answers
+
+
+class MissingExtraError(VeilcubeError):
+    """The packages that draw charts are not installed."""
+
+
+@dataclass(frozen=True)
+class ReportPlan:
+    """What a report shows: two numeric attributes, a nominal one, and some queries."""
+
+    title: str
+    distribution: str
+    across: str
+    bars: str
+    queries: Sequence[str]
+    confidence: float = 0.95
+
+
+def write_report(release: Release, plan: ReportPlan, folder: Path) -> tuple[Path, Path]:
+    """Write ``report.html`` and ``report.png`` into a folder and return their paths."""
+    altair, converter = _load_extras()
+    figures = Figures(altair, release, plan.confidence)
+    data = figures.data(plan.distribution, plan.across, plan.bars)
+    page = _page(release, plan, _charts(figures, plan), data, converter)
+    picture = converter.vegalite_to_png(_poster(figures, plan).to_dict() | {"datasets": data}, scale=2)
+    html, png = folder / "report.html", folder / "report.png"
+    try:
+        html.write_text(page, encoding="utf-8")
+        png.write_bytes(picture)
+    except OSError as problem:
+        raise ReleaseFileError(f"cannot write the report into {folder}: {problem.strerror}") from problem
+    return html, png
+
+
+def _load_extras() -> tuple[ModuleType, ModuleType]:
+    try:
+        import altair  # noqa: PLC0415 - an extra, needed only for reports
+        import vl_convert  # noqa: PLC0415 - an extra, needed only for reports
+    except ImportError as problem:
+        raise MissingExtraError("a report needs Altair and vl-convert; run pip install 'veilcube[report]'") from problem
+    return altair, vl_convert
+
+
+def _charts(figures: Figures, plan: ReportPlan) -> dict[str, Chart]:
+    return {
+        "distribution": figures.distribution(plan.distribution, width=930, height=260),
+        "heatmap": figures.heatmap(plan.distribution, plan.across, width=360, height=380),
+        "bars": figures.bars(plan.bars, width=300, height=380),
+    }
+
+
+def _poster(figures: Figures, plan: ReportPlan) -> Chart:
+    alt, promise = figures.alt, str(figures.release.privacy).split(". ", maxsplit=1)[0]
+    wide = figures.distribution(plan.distribution, width=960, height=260)
+    left = figures.heatmap(plan.distribution, plan.across, width=440, height=380)
+    right = figures.bars(plan.bars, width=320, height=380)
+    lower = alt.hconcat(left, right, spacing=40).resolve_scale(color="independent")
+    heading = alt.TitleParams(plan.title, subtitle=f"{promise}.", fontSize=22, subtitleFontSize=13, offset=24)
+    poster = alt.vconcat(wide, lower, spacing=36, title=heading).resolve_scale(color="independent")
+    return styled(poster).properties(padding=28)
+
+
+def _page(
+    release: Release, plan: ReportPlan, charts: dict[str, Chart], data: dict[str, Rows], converter: ModuleType
+) -> str:
+    content = {"specs": {name: styled(chart).to_dict() for name, chart in charts.items()}, "datasets": data}
+    template = Template(Path(__file__).with_name("report_template.html").read_text(encoding="utf-8"))
+    return template.substitute(
+        title=escape(plan.title),
+        privacy=escape(str(release.privacy)),
+        made=escape(f"{release.record.made_with}, {release.record.created}"),
+        cells=f"{release.schema.cells:,}",
+        axes=escape(" × ".join(release.schema.names)),
+        interval=escape(f"{show_confidence(plan.confidence)} interval"),
+        rows="\n".join(_row(release, query, plan.confidence) for query in plan.queries),
+        library=converter.javascript_bundle(),
+        # A closing tag inside the data would end the script early.
+        content=json.dumps(content).replace("</", "<\\/"),
+    )
+
+
+def _row(release: Release, query: str, confidence: float) -> str:
+    answer = release.count(query, confidence=confidence)
+    if isinstance(answer, Answers):
+        raise TypeError("a row of the report holds one count, so its query must not have GROUP BY")
+    cells = (show_number(answer.value), show_interval(answer.low, answer.high))
+    return (
+        f"<tr><td><code>{escape(query)}</code></td>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+    )

@@ -1,0 +1,125 @@
+"""Counting: from a private table to the exact cube, in batches, with bounded memory."""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import reduce
+from typing import TypeAlias
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from veilcube.curator.binning import CellRule
+from veilcube.curator.capacity import zero_counts
+from veilcube.curator.cube import Cube
+from veilcube.curator.kernels import add_to_counts
+from veilcube.curator.normalising import normalised, person_text
+from veilcube.curator.person_cap import NOBODY, PERSON, cap_rows
+from veilcube.curator.tables import Engine, Part, Table, always, open_table, shielded
+from veilcube.errors import TableError
+from veilcube.privacy import PrivacyUnit
+from veilcube.schema import Schema
+
+Progress: TypeAlias = Callable[[float | None], None]
+
+# Small enough that a batch's flat indices stay in the processor's cache between one attribute and the next.
+ROWS_PER_BATCH = 2**16
+SECONDS_BETWEEN_REPORTS = 0.1
+
+
+def count(
+    source: object,
+    schema: Schema,
+    person: str | None = None,
+    max_rows: int | None = None,
+    *,
+    table: str | None = None,
+    progress: Progress | None = None,
+) -> Cube:
+    """Count a table into the cube of a schema; with ``person``, at most ``max_rows`` rows of each person.
+
+    ``source`` is a CSV (also .gz) or Parquet path, a glob or list of them, a pandas or polars frame, Arrow data, a
+    DuckDB relation, or a ``duckdb:///`` URL with ``table`` naming a table or holding a SELECT. ``progress`` is called
+    now and then with the fraction that is done, or None where that is unknown.
+
+    >>> import pyarrow as pa
+    >>> from veilcube.schema import Ordinal
+    >>> cube = count(pa.table({"age": [30, 31, 31]}), Schema([Ordinal("age", 30, 32)]))
+    >>> cube
+    Cube(age (3): 3 cells, exact counts not shown)
+    """
+    unit = PrivacyUnit.read(person, max_rows)
+    counts = zero_counts(schema)
+    wanted = list(dict.fromkeys([attribute.column for attribute in schema] + ([person] if person is not None else [])))
+    with Engine() as engine:
+        opened = open_table(engine, source, wanted, table)
+        report = _Reporter(progress, opened.rows if unit.kind == "row" else None)
+        _fold_in(_batches(engine, opened, schema, unit), schema, counts, report)
+    return Cube.owning(schema, counts, unit)
+
+
+def _fold_in(batches: Iterator[pa.RecordBatch], schema: Schema, counts: NDArray[np.int64], report: "_Reporter") -> None:
+    rules = [CellRule(attribute) for attribute in schema]
+    flat = counts.reshape(-1)
+    for batch in batches:
+        cells = np.zeros(batch.num_rows, dtype=np.int64)
+        for position, rule in enumerate(rules):
+            rule.fold(batch.column(position), cells)
+        add_to_counts(cells, flat)
+        report.advance(batch.num_rows)
+    report.finish()
+
+
+def _batches(engine: Engine, table: Table, schema: Schema, unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:
+    """Stream the normalised columns of the rows to count, one column per attribute."""
+    relations = [_project(engine, part, schema, unit) for part in table.parts]
+    if unit.kind == "row":
+        for part, relation in zip(table.parts, relations, strict=True):
+            yield from _stream(relation, part.explain)
+        return
+    # A person's rows may lie in several parts, so they are capped together.
+    names = [f"value{position}" for position in range(len(schema))]
+    kept = cap_rows(reduce(lambda above, below: above.union(below), relations), names, unit.max_rows)
+    explain = table.parts[0].explain if len(relations) == 1 else always("one of the files cannot be read; check each")
+    for batch in _stream(kept, explain):
+        if batch.column(NOBODY).true_count:
+            raise TableError(
+                f"the column '{unit.column}' that names the person has missing values, but every row must belong to "
+                "somebody; complete the column, or drop those rows"
+            )
+        yield batch
+
+
+def _project(engine: Engine, part: Part, schema: Schema, unit: PrivacyUnit) -> duckdb.DuckDBPyRelation:
+    expressions = [
+        f"{normalised(engine, attribute, part.columns[attribute.column])} AS value{position}"
+        for position, attribute in enumerate(schema)
+    ]
+    if unit.column is not None:
+        expressions.append(f"{person_text(unit.column, part.columns[unit.column])} AS {PERSON}")
+    return shielded(lambda: part.relation.project(", ".join(expressions)), part.explain)
+
+
+def _stream(relation: duckdb.DuckDBPyRelation, explain: Callable[[Exception], str]) -> Iterator[pa.RecordBatch]:
+    reader = shielded(lambda: relation.to_arrow_reader(ROWS_PER_BATCH), explain)
+    while (batch := shielded(lambda: next(reader, None), explain)) is not None:
+        yield batch
+
+
+class _Reporter:
+    """Tells the caller how far counting is: a fraction, and not too often, so that no number of rows shows."""
+
+    def __init__(self, progress: Progress | None, rows: int | None) -> None:
+        self._progress, self._rows, self._done = progress, rows, 0
+        self._next_report = time.monotonic() + SECONDS_BETWEEN_REPORTS
+
+    def advance(self, rows: int) -> None:
+        self._done += rows
+        if self._progress is not None and time.monotonic() >= self._next_report:
+            self._next_report = time.monotonic() + SECONDS_BETWEEN_REPORTS
+            self._progress(min(self._done / self._rows, 1.0) if self._rows else None)
+
+    def finish(self) -> None:
+        if self._progress is not None:
+            self._progress(1.0)

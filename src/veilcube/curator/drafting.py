@@ -1,0 +1,73 @@
+"""Draft a schema from a table's column names and types, and from nothing else: its bounds are for people to fill in."""
+
+import os
+from collections.abc import Mapping
+
+import tomli_w
+
+from veilcube.curator.normalising import DATES, INTEGERS, TEXTS, WIDE_NUMBERS
+from veilcube.curator.tables import Column, Engine, open_table
+from veilcube.curator.tables.csv_files import is_csv, open_csv_with_types
+from veilcube.curator.tables.parquet_files import is_parquet
+from veilcube.curator.tables.paths import find_files
+
+_PREFACE = """\
+# Draft of a schema: column names and types only. Complete each attribute, remove those you do not need, and run
+# 'veilcube schema check' on this file.
+#
+# Bounds, edges and values are left open on purpose. Reading them off the table would leak it: the largest income or
+# the rarest diagnosis belongs to somebody. Take them from public knowledge: a codebook, a form, a law, a calendar.
+#
+# A column that names a person (patient_id, say) is no attribute: remove it here and name it when you count.
+# Optional in every attribute: missing = "cell" counts missing values, outside = "other" counts values outside the
+# domain, and outside = "clip" (ordinal only) moves them to the nearest end; otherwise such tables are refused.
+"""
+
+_WHOLE_NUMBERS = ['kind = "ordinal"', "# low = ...", "# high = ..."]
+_REAL_NUMBERS = ['kind = "ordinal"', "# edges = [..., ..., ...]    # bins [a, b), the last one closed"]
+_CALENDAR = ['kind = "ordinal"', '# low = "..."', '# high = "..."', '# unit = "..."    # "day", "month" or "year"']
+_VALUES = ['kind = "nominal"', '# values = ["...", "..."]    # or a hierarchy: groups with lists of values']
+
+
+def draft_schema(source: object, *, table: str | None = None) -> str:
+    """Return a schema file to complete: each column with the kind that its type suggests, every bound left open.
+
+    >>> import pyarrow as pa
+    >>> print(draft_schema(pa.table({"age": [40]})).splitlines()[-5])
+    [[attribute]]
+    """
+    with Engine() as engine:
+        columns = _columns_of(engine, source, table)
+    return "\n".join([_PREFACE, *(_draft(name, column) for name, column in columns.items())])
+
+
+def _columns_of(engine: Engine, source: object, table: str | None) -> Mapping[str, Column]:
+    if table is None and isinstance(source, str | os.PathLike | list | tuple) and "://" not in str(source):
+        first = find_files(source)[0]
+        if is_csv(first) and not is_parquet(first):
+            return open_csv_with_types(engine, first).columns
+    return open_table(engine, source, None, table).parts[0].columns
+
+
+def _draft(name: str, column: Column) -> str:
+    # A name never breaks out of its line: line ends in it are escaped by the writer, and comments hold types only.
+    title = tomli_w.dumps({"name": name}).rstrip("\n")
+    facts = _facts_for(column.type_name)
+    if facts is None:
+        return f"# A column of type {_kind_in_words(column)} cannot be an attribute; this is its name:\n# {title}\n"
+    return "\n".join(["[[attribute]]", f"{title}    # {_kind_in_words(column)}", *facts, ""])
+
+
+def _facts_for(type_name: str) -> list[str] | None:
+    if type_name in INTEGERS:
+        return _WHOLE_NUMBERS
+    if type_name in WIDE_NUMBERS:
+        return _REAL_NUMBERS
+    if type_name in DATES:
+        return _CALENDAR
+    return _VALUES if type_name in TEXTS or type_name == "boolean" else None
+
+
+def _kind_in_words(column: Column) -> str:
+    """Name the type without what it may carry: the values of an enumeration, the fields of a structure."""
+    return column.type_name.upper()

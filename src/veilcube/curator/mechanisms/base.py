@@ -1,0 +1,44 @@
+"""What a mechanism is: four facts stated as a claim, and a formula that turns exact counts into noisy measurements.
+
+To write the next mechanism, copy ``identity.py``, change the claim and the formula, and register it in
+``mechanisms/__init__.py`` and in ``tests/conformance/members.py``: the conformance suite then checks the claim on every
+small table.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.curator.cube import Cube
+from veilcube.curator.ledger import Receipt
+from veilcube.errors import PrivacyError
+from veilcube.planner import Plan
+from veilcube.privacy import PrivacyStatement
+from veilcube.release import NoisyMeasurement
+
+# Draws independent discrete Laplace noise of one scale in a given shape. Only ``curator.noise`` makes one for
+# production; the conformance suite passes recorders in its place.
+NoiseSampler: TypeAlias = Callable[[Fraction, tuple[int, ...]], NDArray[np.int64]]
+
+
+class Mechanism(Protocol):
+    """Measures a cube under a privacy claim."""
+
+    def claim(self, plan: Plan) -> PrivacyStatement:
+        """Return what is promised for this plan: unit, neighbours, epsilon, event and the page that proves it."""
+
+    def measure(
+        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
+    ) -> tuple[NoisyMeasurement, ...]:
+        """Redeem the receipt of a committed charge, then draw noise and return what may be published."""
+
+
+def redeem_for(receipt: Receipt, claim: PrivacyStatement) -> None:
+    """Use up a receipt that pays for exactly this claim; a receipt for anything else is refused and stays unused."""
+    paid = receipt.statement
+    if (paid.event, paid.unit, paid.neighbours) != (claim.event, claim.unit, claim.neighbours):
+        raise PrivacyError("the receipt pays for another measurement than this one; charge for this plan")
+    receipt.redeem()

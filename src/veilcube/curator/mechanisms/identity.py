@@ -1,0 +1,32 @@
+"""The identity mechanism: every cell's count with independent discrete Laplace noise.
+
+Claim: one row lies in one cell, so adding or removing it changes the vector of counts by 1 in L1 (exchanging it, by
+2; a person with at most r rows, by r or 2r). Discrete Laplace noise of scale s on a vector of L1 sensitivity d is
+(d / s)-differentially private: docs/proofs/identity.md, Theorem 1.
+"""
+
+from veilcube.curator.cube import Cube
+from veilcube.curator.ledger import Receipt
+from veilcube.curator.mechanisms.base import NoiseSampler, redeem_for
+from veilcube.planner import Plan
+from veilcube.privacy import PrivacyStatement
+from veilcube.release import NoisyMeasurement
+
+PROOF = "docs/proofs/identity.md#theorem-1"
+
+
+class IdentityMechanism:
+    """Publishes every cell of the cube with noise."""
+
+    def claim(self, plan: Plan) -> PrivacyStatement:
+        """Return the promise: the plan's epsilon, by one Laplace event on all cells at once."""
+        return PrivacyStatement(plan.epsilon, plan.neighbours, plan.unit, plan.event, PROOF)
+
+    def measure(
+        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
+    ) -> tuple[NoisyMeasurement, ...]:
+        """Return exact integers plus exact integer noise; the charge is redeemed before the first random bit."""
+        redeem_for(receipt, self.claim(plan))
+        values = draw_noise(plan.noise.scale, plan.operator.measurement_shape)
+        values += plan.operator.apply(cube.exact_counts)
+        return (NoisyMeasurement(plan.operator, values, plan.noise),)

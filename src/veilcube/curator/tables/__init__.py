@@ -1,0 +1,7 @@
+"""Private tables, wherever they are, opened for counting."""
+
+from veilcube.curator.tables.engine import Engine
+from veilcube.curator.tables.sources import open_table
+from veilcube.curator.tables.table import Column, Part, Table, always, shielded
+
+__all__ = ["Column", "Engine", "Part", "Table", "always", "open_table", "shielded"]

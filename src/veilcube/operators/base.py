@@ -1,0 +1,59 @@
+"""What every strategy's linear map offers: one truth for mechanisms, planner and estimators.
+
+An operator A maps the exact counts x (integers, one per cell) to measurements A x (integers as well, so that discrete
+noise stays exact). Noise of one law is added to every measurement; ``variance_*`` are in units of that law's variance.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.schema import Region
+
+NeighbourName: TypeAlias = Literal["add-remove", "replace"]
+
+
+class Operator(Protocol):
+    """An implicit linear map from cells to measurements."""
+
+    @property
+    def cell_shape(self) -> tuple[int, ...]:
+        """The shape of the cube that it measures."""
+
+    @property
+    def measurement_shape(self) -> tuple[int, ...]:
+        """The shape of what it returns."""
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """A name for each axis of the measurements, for readers of the file."""
+
+    def apply(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the exact measurements A x of exact counts x."""
+
+    def adjoint(self, measurements: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the transposed map applied to measurements."""
+
+    def solve(self, measurements: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the least-squares estimate of the cells from noisy measurements."""
+
+    def sensitivity(self, neighbours: NeighbourName) -> int:
+        """Return the largest L1 change of A x when one row is added or removed, or when one is exchanged."""
+
+    def variance_of_rectangles(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the variance of the least-squares estimate of each block, inclusive indices (queries, attributes)."""
+
+    def variance_of_region(self, region: Region) -> float:
+        """Return the variance of the least-squares estimate of the count in a region."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data it is rebuilt from."""
+
+
+class OperatorReader(Protocol):
+    """Rebuilds one kind of operator from the plain data of ``to_dict``."""
+
+    def __call__(self, data: Mapping[str, object]) -> Operator:
+        """Return the operator; raises KeyError, TypeError or ValueError on data that is not well formed."""

@@ -1,0 +1,66 @@
+"""The identity: every cell is measured on its own.
+
+A = I, so least squares is the measurement itself, a row touches one cell, and the noise variance of a sum of m cells
+is m times that of one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.operators.base import NeighbourName
+from veilcube.schema import Region
+
+
+@dataclass(frozen=True)
+class IdentityOperator:
+    """One measurement per cell."""
+
+    cell_shape: tuple[int, ...]
+    dimensions: tuple[str, ...]
+
+    @property
+    def measurement_shape(self) -> tuple[int, ...]:
+        """The shape of the cube."""
+        return self.cell_shape
+
+    def apply(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the exact counts themselves."""
+        return cells
+
+    def adjoint(self, measurements: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the measurements themselves: the identity is its own transpose."""
+        return measurements
+
+    def solve(self, measurements: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the measurements themselves: nothing relates one to another."""
+        return measurements.astype(np.float64)
+
+    def sensitivity(self, neighbours: NeighbourName) -> int:
+        """Return 1 for a row more or less; 2 for an exchanged row, which leaves one cell and enters another."""
+        return 1 if neighbours == "add-remove" else 2
+
+    def variance_of_rectangles(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return how many cells each block holds."""
+        cells: NDArray[np.float64] = np.prod((high - low + 1).astype(np.float64), axis=1)
+        return cells
+
+    def variance_of_region(self, region: Region) -> float:
+        """Return how many cells the region holds."""
+        return float(region.cells)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data it is rebuilt from."""
+        return {"kind": "identity", "shape": list(self.cell_shape), "dimensions": list(self.dimensions)}
+
+
+def read_identity(data: Mapping[str, object]) -> IdentityOperator:
+    """Rebuild from ``to_dict``."""
+    shape, dimensions = data["shape"], data["dimensions"]
+    if not isinstance(shape, list) or not isinstance(dimensions, list) or len(shape) != len(dimensions):
+        raise ValueError("shape and dimensions must be lists of one length")
+    if not all(isinstance(size, int) and size > 0 for size in shape):
+        raise ValueError("sizes must be whole numbers above 0")
+    return IdentityOperator(tuple(shape), tuple(str(name) for name in dimensions))

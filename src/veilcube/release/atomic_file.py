@@ -1,0 +1,93 @@
+"""Save a file whole or not at all: the new bytes take the place of the old ones only once they are on the disk."""
+
+import errno
+import itertools
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from veilcube.errors import ReleaseFileError
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NOT_A_FOLDER = {errno.ENOENT, errno.ENOTDIR}
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Give a stream whose bytes become the file ``path`` when the block ends well, and vanish when it does not.
+
+    The bytes go to a temporary file in the same folder, are flushed to the disk, and are then renamed over ``path``
+    (an older file keeps its permissions). On any failure the temporary file is removed and the older file stays as it
+    was; a failing disk or folder is reported as ``ReleaseFileError``.
+    """
+    try:
+        target, older = _find_target(path)
+        descriptor, temporary = _create_beside(target)
+        try:
+            with os.fdopen(descriptor, "w+b") as stream:
+                yield stream
+                stream.flush()
+                if older is not None:
+                    os.fchmod(descriptor, stat.S_IMODE(older.st_mode))
+                os.fsync(descriptor)
+            temporary.replace(target)
+        except BaseException:  # also KeyboardInterrupt: no half file is left behind
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+        _flush_folder(target.parent)
+    except OSError as error:
+        raise ReleaseFileError(_advice(path, error)) from error
+
+
+def _find_target(path: Path) -> tuple[Path, os.stat_result | None]:
+    """Return the file to replace, and what is known of it if it exists."""
+    try:
+        target = Path(os.path.realpath(path))  # a symbolic link goes on pointing at the file that it names
+        found = target.stat()
+    except FileNotFoundError:
+        return target, None
+    except ValueError as error:
+        raise ReleaseFileError(f"{str(path)!r} cannot name a file; choose another name") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise ReleaseFileError(f"{path} is a folder or a device, so no release can be saved there; name a file")
+    return target, found
+
+
+def _create_beside(target: Path) -> tuple[int, Path]:
+    """Create an empty file next to ``target``, in the same file system so that the rename is atomic."""
+    for attempt in itertools.count():
+        # A fixed short name: one built from the target's could be too long although the target's is not.
+        temporary = target.with_name(f".veil-{os.getpid()}-{attempt}.tmp")
+        with suppress(FileExistsError):
+            return os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temporary
+    raise AssertionError("unreachable: itertools.count never ends")
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the rename itself survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some network file systems cannot flush a folder, and need not
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _advice(path: Path, error: OSError) -> str:
+    reason = error.strerror or str(error)
+    if error.errno in _NO_ROOM:
+        advice = "free some space or save to another disk"
+    elif error.errno in _NOT_ALLOWED:
+        advice = "save to a folder that you may write to"
+    elif error.errno in _NOT_A_FOLDER:
+        advice = "create its folder first"
+    else:
+        advice = "save it elsewhere"
+    return f"the release could not be saved as {path} ({reason}), and nothing was changed there; {advice}"

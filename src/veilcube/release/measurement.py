@@ -1,0 +1,24 @@
+"""A noisy measurement: what was published, how it relates to the cells, and the law of its noise."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.errors import ReleaseFileError
+from veilcube.operators import Operator
+from veilcube.privacy.noise import DiscreteLaplace
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMeasurement:
+    """Integers ``operator.apply(exact counts) + noise``, every entry with independent noise of one law."""
+
+    operator: Operator
+    values: NDArray[np.int64]
+    noise: DiscreteLaplace
+
+    def __post_init__(self) -> None:
+        if self.values.shape != self.operator.measurement_shape or self.values.dtype != np.int64:
+            raise ReleaseFileError("the measured values do not have the shape that their strategy asks for")
+        self.values.setflags(write=False)

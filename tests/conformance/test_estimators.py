@@ -1,0 +1,111 @@
+"""Every registered estimator: recovery, coverage, round trip through a file, immutability, bad input."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conformance.checks import ZeroNoise, measure, plan_of
+from conformance.members import ESTIMATORS, MECHANISMS, EstimatorMember
+from conformance.small_tables import SCHEMAS, cube_of
+from support.seeded import SeededWords
+from veilcube.analyst import Release, open_release
+from veilcube.curator.cube import Cube
+from veilcube.curator.ledger import Receipt
+from veilcube.curator.noise import discrete_laplace
+from veilcube.errors import QueryError
+from veilcube.planner import Strategy
+from veilcube.privacy import PrivacyUnit
+from veilcube.query import Workload
+from veilcube.release import ReleaseRecord
+from veilcube.schema import Ordinal, Schema
+
+ROW = PrivacyUnit.row()
+CASES = [(member, strategy) for member in ESTIMATORS for strategy in member.strategies]
+each_case = pytest.mark.parametrize(
+    ("member", "strategy"), CASES, ids=[f"{member.name}-{strategy.name}" for member, strategy in CASES]
+)
+
+
+def released(strategy: Strategy, cube: Cube, epsilon: str, seed: int | None) -> Release:
+    mechanism = next(member for member in MECHANISMS if member.strategy == strategy)
+    chosen = plan_of(mechanism, cube.schema, epsilon, "add-remove", cube.unit)
+    claim = mechanism.mechanism.claim(chosen)
+    if seed is None:
+        measured = measure(mechanism, cube, chosen, ZeroNoise())
+    else:
+        source = SeededWords(seed)
+        measured = mechanism.mechanism.measure(
+            cube,
+            chosen,
+            Receipt.uncharged(claim),
+            lambda scale, shape: discrete_laplace(scale, shape, source=source),
+        )
+    return Release(ReleaseRecord(cube.schema, claim, measured, chosen.to_dict(), "2026-01-01T00:00:00+00:00", "test"))
+
+
+@each_case
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: "x".join(schema.names))
+def test_answers_are_exact_when_there_is_no_noise(member: EstimatorMember, strategy: Strategy, schema: Schema) -> None:
+    cube = cube_of(schema, (0, 0, 3, 5), ROW)
+    release = released(strategy, cube, "1", seed=None)
+    workload = Workload.random_ranges(schema, 50, seed=1)
+    exact = [
+        cube.exact_counts[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))].sum()
+        for low, high in zip(workload.low, workload.high, strict=True)
+    ]
+    np.testing.assert_allclose(release.answer(workload, estimator=member.name).value, exact, atol=1e-9)
+
+
+@each_case
+@pytest.mark.parametrize(("cells", "draws"), [(1, 10_000), (2, 10_000), (5, 10_000), (50, 10_000), (5_000, 10_000)])
+def test_95_percent_intervals_cover_between_94_and_96_5_percent(
+    member: EstimatorMember, strategy: Strategy, cells: int, draws: int
+) -> None:
+    blocks = min(draws, 2_000_000 // cells)
+    schema = Schema([Ordinal("position", 1, blocks * cells)])
+    cube = Cube(schema, np.arange(blocks * cells) % 7)
+    low = np.arange(0, blocks * cells, cells)[:, None]
+    workload = Workload.ranges(schema, low, low + cells - 1)
+    exact = cube.exact_counts.reshape(blocks, cells).sum(axis=1)
+    covered = done = 0
+    while done < draws:
+        answers = released(strategy, cube, "1/10", seed=1000 + done).answer(workload, estimator=member.name)
+        covered += int(np.count_nonzero((answers.low <= exact) & (exact <= answers.high)))
+        done += blocks
+    assert 0.94 <= covered / done <= 0.965
+
+
+@each_case
+def test_a_release_comes_back_from_its_file_unchanged(
+    member: EstimatorMember, strategy: Strategy, tmp_path: Path
+) -> None:
+    schema = SCHEMAS[1]
+    release = released(strategy, cube_of(schema, (0, 1, 4), ROW), "1/2", seed=3)
+    release.save(tmp_path / "small.veil")
+    again = open_release(tmp_path / "small.veil")
+    workload = Workload.prefixes(schema)
+    for field in ("value", "low", "high", "stddev"):
+        np.testing.assert_array_equal(
+            getattr(release.answer(workload, estimator=member.name), field),
+            getattr(again.answer(workload, estimator=member.name), field),
+        )
+    assert (again.schema, again.privacy, again.plan) == (release.schema, release.privacy, release.plan)
+
+
+@each_case
+def test_answers_cannot_be_changed(member: EstimatorMember, strategy: Strategy) -> None:
+    release = released(strategy, cube_of(SCHEMAS[0], (1,), ROW), "1", seed=5)
+    answers = release.answer(Workload.prefixes(SCHEMAS[0]), estimator=member.name)
+    with pytest.raises(ValueError, match="read-only"):
+        answers.value[0] = 0
+
+
+@each_case
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, float("nan"), "0.95"])
+def test_a_confidence_that_makes_no_sense_is_refused(
+    member: EstimatorMember, strategy: Strategy, confidence: object
+) -> None:
+    release = released(strategy, cube_of(SCHEMAS[0], (1,), ROW), "1", seed=5)
+    with pytest.raises(QueryError, match="confidence"):
+        release.count({"age": (1, 3)}, estimator=member.name, confidence=confidence)

@@ -1,0 +1,71 @@
+"""The whole way on the command line, each step a process of its own."""
+
+import json
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet
+
+from support.command_line import run_veilcube, write_people, write_schema
+
+
+def _json(*words: str, cwd: Path) -> dict:
+    done = run_veilcube(*words, "--json", cwd=cwd)
+    assert (done.code, done.err) == (0, ""), done
+    return json.loads(done.out)
+
+
+def test_a_curator_drafts_fills_checks_releases_and_an_analyst_asks(tmp_path: Path) -> None:
+    write_people(tmp_path / "people.csv")
+
+    drafted = run_veilcube("schema", "draft", "people.csv", "--out", "people.toml", cwd=tmp_path)
+    assert drafted.code == 0
+    draft = (tmp_path / "people.toml").read_text(encoding="utf-8")
+    unfilled = run_veilcube("schema", "check", "people.toml", cwd=tmp_path)
+    assert unfilled.code == 3
+    assert "needs low and high" in unfilled.err
+
+    filled = draft.split('[[attribute]]\nname = "patient"')[0]
+    filled = filled.replace("# low = ...\n# high = ...", "low = 20\nhigh = 60", 1)
+    filled = filled.replace('# values = ["...", "..."]', 'values = ["Female", "Male"]', 1)
+    (tmp_path / "people.toml").write_text(filled, encoding="utf-8")
+    assert _json("schema", "check", "people.toml", cwd=tmp_path)["cells"] == 82
+
+    created = _json("ledger", "create", "sqlite:///budget.db", "people", "--epsilon", "3", cwd=tmp_path)
+    assert (created["epsilon"], created["left"]) == ("3", "3")
+    released = run_veilcube(
+        *("release", "people.csv", "--schema", "people.toml", "--epsilon", "2", "--out", "people.veil"),
+        *("--ledger", "sqlite:///budget.db", "--dataset", "people", "--analyst", "Ada"),
+        cwd=tmp_path,
+    )
+    assert (released.code, released.err) == (0, "")
+    assert "epsilon = 2" in released.out
+    assert "charge 1" in released.out
+
+    asked = run_veilcube("query", "people.veil", "age BETWEEN 30 AND 39 AND sex = 'Female'", cwd=tmp_path)
+    assert asked.code == 0
+    assert asked.out.splitlines()[0].split() == ["query", "estimate", "95%", "interval"]
+    assert "Differentially private with epsilon = 2" in asked.out
+
+    history = _json("ledger", "history", "sqlite:///budget.db", cwd=tmp_path)
+    assert [(charge["epsilon"], charge["analyst"]) for charge in history["charges"]] == [("2", "Ada")]
+
+
+def test_a_parquet_table_of_patients_is_released_for_persons(tmp_path: Path) -> None:
+    table = pyarrow.csv.read_csv(write_people(tmp_path / "people.csv", rows=3000))
+    pyarrow.parquet.write_table(table, tmp_path / "people.parquet")
+    write_schema(tmp_path / "people.toml")
+
+    made = _json(
+        *("release", "people.parquet", "--schema", "people.toml", "--epsilon", "20", "--out", "people.veil"),
+        *("--person", "patient", "--max-rows", "2"),
+        cwd=tmp_path,
+    )
+    assert made["privacy"]["unit"] == {"kind": "person", "column": "patient", "max_rows": 2}
+    assert made["privacy"]["event"]["sensitivity"] == 2
+
+    asked = _json("query", "people.veil", "SELECT COUNT(*)", cwd=tmp_path)
+    (total,) = asked["results"]
+    # 1000 patients with three rows each, of which two are kept; noise of scale 1/10 on 82 cells is almost nothing.
+    assert abs(total["value"] - 2000) < 20
+    assert total["low"] <= total["value"] <= total["high"]

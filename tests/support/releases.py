@@ -1,0 +1,31 @@
+"""Releases for tests: with seeded noise, or with none, so that answers can be compared with the truth."""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from support.seeded import SeededWords
+from veilcube.analyst import Release
+from veilcube.curator.cube import Cube
+from veilcube.curator.ledger import Receipt
+from veilcube.curator.mechanisms import mechanism_for
+from veilcube.curator.noise import discrete_laplace
+from veilcube.planner import plan
+from veilcube.release import ReleaseRecord
+from veilcube.schema import Schema
+
+
+def release_of(schema: Schema, counts: ArrayLike, epsilon: object = 1, seed: int | None = None) -> Release:
+    """Return a release of given counts; without a seed there is no noise in it, whatever it declares."""
+    cube = Cube(schema, counts)
+    chosen = plan(schema, epsilon)
+    mechanism = mechanism_for(chosen)
+    claim = mechanism.claim(chosen)
+    source = None if seed is None else SeededWords(seed)
+
+    def draw(scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        return np.zeros(shape, dtype=np.int64) if source is None else discrete_laplace(scale, shape, source=source)
+
+    measured = mechanism.measure(cube, chosen, Receipt.uncharged(claim), draw)
+    return Release(ReleaseRecord(schema, claim, measured, chosen.to_dict(), "2026-01-01T00:00:00+00:00", "test"))
