@@ -54,15 +54,20 @@ def _number(attribute: Ordinal, column: Column) -> str:
     if column.type_name in INTEGERS or column.type_name == "boolean":
         return f"CAST({source} AS {'DOUBLE' if isinstance(attribute.division, Bins) else 'BIGINT'})"
     if column.type_name in WIDE_NUMBERS:
-        return f"nullif(CAST({source} AS DOUBLE), {_NAN})"
+        return _without_nan(f"CAST({source} AS DOUBLE)")
     if column.type_name in TEXTS:
         text = f"CAST({source} AS VARCHAR)"
         absent = f"{text} IS NULL OR lower({_trimmed(text)}) IN ('', 'nan', '+nan', '-nan')"
         return (
-            f"coalesce(nullif(TRY_CAST({text} AS DOUBLE), {_NAN}), "
+            f"coalesce({_without_nan(f'TRY_CAST({text} AS DOUBLE)')}, "
             f"CASE WHEN {absent} THEN CAST(NULL AS DOUBLE) ELSE {_NAN} END)"
         )
     raise _wrong_type(attribute, column, "numbers, or text that holds numbers")
+
+
+def _without_nan(number: str) -> str:
+    """Make NaN NULL; not by comparison, because Parquet's statistics leave NaN out and optimisers believe them."""
+    return f"CASE WHEN isnan({number}) THEN NULL ELSE {number} END"
 
 
 def _calendar_number(attribute: Ordinal, calendar: Calendar, column: Column) -> str:
@@ -75,7 +80,7 @@ def _calendar_number(attribute: Ordinal, calendar: Calendar, column: Column) -> 
     if column.type_name in INTEGERS and calendar.unit == "year":
         return f"CAST({source} AS BIGINT)"
     if column.type_name in WIDE_NUMBERS and calendar.unit == "year":
-        return _year_of_float(f"nullif(CAST({source} AS DOUBLE), {_NAN})")
+        return _year_of_float(_without_nan(f"CAST({source} AS DOUBLE)"))
     if column.type_name in TEXTS:
         text = _trimmed(f"CAST({source} AS VARCHAR)")
         endings = {"day": [""], "month": ["", "-01"], "year": ["", "-01", "-01-01"]}[calendar.unit]

@@ -202,6 +202,11 @@ class TestParquet:
         pq.write_table(pa.table({"AGE": [7], "age": [5], "sex": ["F"]}), tmp_path / "t.parquet")
         assert count(tmp_path / "t.parquet", SCHEMA).exact_counts[5, 0] == 1
 
+    def test_nan_is_missing_although_statistics_leave_it_out(self, tmp_path: Path) -> None:
+        pq.write_table(pa.table({"x": [1.0, float("nan")]}), tmp_path / "t.parquet")
+        for attribute in (Ordinal("x", 0, 1, missing="cell"), Ordinal("x", edges=[0, 1, 2], missing="cell")):
+            assert count(tmp_path / "t.parquet", Schema([attribute])).exact_counts.tolist() == [0, 1, 1]
+
 
 class TestFrames:
     def test_missing_columns_are_named(self) -> None:

@@ -76,6 +76,7 @@ class TestComparisons:
             ("age NOT BETWEEN 19 AND 90", ages(17, 18)),
             ("age IN (20, 30, 20)", ["20", "30"]),
             ("age IN (20)", ["20"]),
+            ("(age) IN ((20), 30)", ["20", "30"]),
         ],
     )
     def test_whole_numbers(self, condition: str, expected: list[str]) -> None:
@@ -410,6 +411,7 @@ UNSUPPORTED = [
     ("age = $1", "not supported: parameters"),
     ("COUNT(*) > 3", "not supported: COUNT()"),
     ("job -> 'x' = 3", "not supported: the function JSON_EXTRACT()"),
+    ("job = E'Nurse'", "not supported: BYTE STRING; use AND, OR, NOT, IN"),
     ("a.b.c.d.age = 3", "not supported: a name in several parts"),
     ("SELECT * FROM t", "not supported: *; write SELECT COUNT(*)"),
     ("SELECT t.* FROM t", "not supported: *"),

@@ -114,6 +114,7 @@ class TestOrdinal:
     def test_dates_are_read_from_texts_and_dates(self) -> None:
         admitted = Ordinal("admitted", "2023", "2024", unit="month")
         assert admitted.is_date
+        assert admitted.division.to_dict()["unit"] == "month"
         assert not AGE.is_date
         assert admitted.cells_of("2024-02") == (13, 14)
         assert admitted.cells_between(date(2023, 2, 1), "2023-04") == (1, 4)

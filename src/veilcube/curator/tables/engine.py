@@ -26,6 +26,8 @@ class Engine:
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
                 "python_enable_replacements": False,
+                # What a value is must never depend on what a file's statistics claim about it.
+                "disabled_optimizers": "statistics_propagation",
             },
         )
         self._types = 0
