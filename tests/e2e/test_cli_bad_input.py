@@ -127,6 +127,7 @@ def test_a_cube_too_large_for_memory_is_refused_before_anything_is_read(call: Ca
 QUERIES = {
     "unknown attribute": Case(("height > 3",), 5, "height"),
     "unknown value": Case(("sex = 'Robot'",), 5, "Robot"),
+    "inverted range": Case(("age BETWEEN 39 AND 30",), 5, "39"),
     "unsupported SQL": Case(("SELECT AVG(age) FROM people",), 5, "not supported"),
     "unreadable SQL": Case(("age >",), 5, ""),
     "no query": Case((), 5, "nothing to answer"),

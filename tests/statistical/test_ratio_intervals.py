@@ -6,13 +6,13 @@ import pytest
 from support.releases import release_of
 from veilcube.schema import Ordinal, Schema
 
-TRIALS = 400
+TRIALS = 200
 SCHEMA = Schema([Ordinal("age", 0, 39), Ordinal("floor", 1, 5)])
 SHAPE = np.exp(-((np.arange(40) - 15) ** 2) / 60)[:, None] * np.array([1.0, 0.5, 0.3, 0.2, 0.1])
 
 
 @pytest.mark.parametrize("rows", [400, 20_000])
-def test_intervals_of_ratios_cover_at_least_94_percent(rows: int) -> None:
+def test_intervals_of_ratios_cover_as_often_as_they_say(rows: int) -> None:
     counts = np.floor(rows * SHAPE / SHAPE.sum()).astype(np.int64)
     by_age = counts.sum(axis=1)
     mean = (np.arange(40) * by_age).sum() / by_age.sum()
@@ -30,10 +30,9 @@ def test_intervals_of_ratios_cover_at_least_94_percent(rows: int) -> None:
         held["sum"] += summed.low <= total <= summed.high
         shares = release.cdf("age")
         held["cdf"] += shares.low[12] <= below[12] <= shares.high[12]
-    # 400 trials at 95%: three standard deviations below is 91.7%. A quantile's interval covers more, being of cells.
-    assert all(count / TRIALS >= 0.917 for count in held.values()), held
-    assert held["sum"] / TRIALS <= 0.983
-    assert held["mean"] / TRIALS <= 0.99
+    # 200 trials at 95%: three standard deviations below is 90.4%. A quantile's interval covers more, being of cells.
+    assert all(count / TRIALS >= 0.904 for count in held.values()), held
+    assert held["sum"] / TRIALS <= 0.995
 
 
 def test_an_interval_is_the_whole_domain_where_noise_drowns_the_count() -> None:

@@ -121,7 +121,7 @@ def plan(
 
     >>> from veilcube.schema import Ordinal
     >>> plan(Schema([Ordinal("age", 17, 90)]), epsilon=0.1)
-    Plan(identity, epsilon 0.1, add-remove, expected error 91.25 per query)
+    Plan(identity, epsilon 0.1, add-remove, expected error 87.62 per query)
     """
     budget, relation = read_epsilon(epsilon), Neighbours.read(neighbours)
     unit = PrivacyUnit.read(person, max_rows)

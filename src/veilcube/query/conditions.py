@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from veilcube.errors import QueryError
 from veilcube.query.unsupported import refuse, refuse_extras
-from veilcube.schema import Attribute, Nominal, Ordinal, Region, Schema
+from veilcube.schema import Attribute, Nominal, Ordinal, Region, Schema, read_date
 
 Mask: TypeAlias = NDArray[np.bool_]
 Value: TypeAlias = int | float | str | bool | None  # None: NULL
@@ -167,9 +167,18 @@ def _read_between(schema: Schema, node: exp.Between, negated: bool) -> Atom:
     axis = _read_axis(schema, node.this)
     attribute = schema.attributes[axis]
     low, high = _read_constant(node.args["low"]), _read_constant(node.args["high"])
+    if isinstance(attribute, Ordinal) and _is_inverted(low, high):
+        # A database would answer zero; whoever writes this has swapped the ends.
+        raise QueryError(f"the range on '{attribute.name}' is inverted: {low} comes after {high}; swap the two")
     if negated:
         return Atom(axis, _compare(attribute, "<", low) | _compare(attribute, ">", high))
     return Atom(axis, _compare(attribute, ">=", low) & _compare(attribute, "<=", high))
+
+
+def _is_inverted(low: Value, high: Value) -> bool:
+    if isinstance(low, str) and isinstance(high, str):
+        return read_date(low)[0] > read_date(high)[1]
+    return isinstance(low, int | float) and isinstance(high, int | float) and low > high
 
 
 def _read_is(schema: Schema, node: exp.Is, negated: bool) -> Atom:

@@ -26,6 +26,14 @@ def test_the_limit_of_a_container_counts(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert available_memory() == 2_000_000
 
 
+def test_file_pages_that_the_kernel_would_drop_count_as_available(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    set_container(monkeypatch, tmp_path, "3000000", "1000000")
+    (tmp_path / "memory.stat").write_text("anon 5\ninactive_file 400000\n")
+    assert available_memory() == 2_400_000
+
+
 def test_a_container_over_its_limit_has_nothing_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     set_container(monkeypatch, tmp_path, "3000000", "3000001")
     assert available_memory() == 0
