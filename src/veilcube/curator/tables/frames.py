@@ -1,7 +1,7 @@
 """Tables in memory: pandas, polars, Arrow and DuckDB relations, each as a stream of Arrow batches.
 
-A batch is converted only when the engine asks for it, so a frame is never copied whole. pandas and polars are
-recognised by their type and never imported.
+A batch is converted only when the engine asks for it, so a frame is never copied whole. pandas, polars
+and Arrow datasets are recognised by the name of their type and never imported.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from veilcube.curator.tables.engine import Engine
 from veilcube.curator.tables.table import Part, always, part_of, quoted, require_columns, shielded
@@ -23,9 +22,7 @@ ROWS_PER_BATCH = 2**16
 
 def is_frame(source: object) -> bool:
     """Tell whether a source is a table in memory that can be streamed."""
-    known = isinstance(
-        source, pa.Table | pa.RecordBatch | pa.RecordBatchReader | pads.Dataset | duckdb.DuckDBPyRelation
-    )
+    known = isinstance(source, pa.Table | pa.RecordBatch | pa.RecordBatchReader | duckdb.DuckDBPyRelation)
     return known or _class_of(source) in _FOREIGN or hasattr(source, "__arrow_c_stream__")
 
 
@@ -46,8 +43,6 @@ def open_frame(engine: Engine, source: Frame, wanted: Sequence[str] | None) -> P
 def _opener(source: Frame) -> Callable[[Frame], Opened]:
     if isinstance(source, duckdb.DuckDBPyRelation):
         return _from_relation
-    if isinstance(source, pads.Dataset):
-        return _from_dataset
     if isinstance(source, pa.RecordBatchReader):
         return _from_reader
     if isinstance(source, pa.RecordBatch):
@@ -83,11 +78,12 @@ def _from_reader(reader: pa.RecordBatchReader) -> Opened:
     return reader.schema.names, stream
 
 
-def _from_dataset(dataset: pads.Dataset) -> Opened:
+def _from_dataset(dataset: Frame) -> Opened:
     def stream(chosen: Sequence[str]) -> pa.RecordBatchReader:
-        columns = {place: pads.field(name) for name, place in zip(chosen, _positions(chosen), strict=True)}
-        scanner = dataset.scanner(columns=columns, batch_size=ROWS_PER_BATCH, batch_readahead=2, fragment_readahead=1)
-        return scanner.to_reader()
+        scanner = dataset.scanner(
+            columns=list(chosen), batch_size=ROWS_PER_BATCH, batch_readahead=2, fragment_readahead=1
+        )
+        return _from_reader(scanner.to_reader())[1](chosen)
 
     return dataset.schema.names, stream
 
@@ -165,4 +161,8 @@ _FOREIGN: dict[tuple[str, str], Callable[[Frame], Opened]] = {
     ("pandas", "DataFrame"): _from_pandas,
     ("polars", "DataFrame"): _from_polars,
     ("polars", "LazyFrame"): _from_polars_lazy,
+    # Told by name, because importing pyarrow.dataset also imports pandas wherever that is installed.
+    ("pyarrow", "FileSystemDataset"): _from_dataset,
+    ("pyarrow", "InMemoryDataset"): _from_dataset,
+    ("pyarrow", "UnionDataset"): _from_dataset,
 }
