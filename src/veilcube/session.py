@@ -7,6 +7,7 @@ leaves ``release`` holds nothing private.
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import TypeAlias
 
 from veilcube.analyst import Release
@@ -35,7 +36,7 @@ def release(
     ledger: Ledger | str | None = None,
     dataset: str | None = None,
     *,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     plan: Plan | None = None,
     workload: Workload | None = None,
     person: str | None = None,
@@ -81,7 +82,11 @@ def _open_account(ledger: Ledger | str | None, dataset: str | None) -> tuple[Led
 
 
 def _count(
-    source: object, schema: Schema | None, person: str | None, max_rows: int | None, progress: Progress | None
+    source: object,
+    schema: Schema | str | Path | None,
+    person: str | None,
+    max_rows: int | None,
+    progress: Progress | None,
 ) -> Cube:
     if schema is None:
         raise TableError("a table needs its schema: pass schema=veilcube.Schema.from_toml('table.toml')")

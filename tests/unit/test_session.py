@@ -75,6 +75,16 @@ def test_a_person_unit_makes_more_noise_and_says_so(tmp_path: Path) -> None:
     release = vc.release(str(tmp_path / "visits.csv"), epsilon=1, schema=SCHEMA, person="id", max_rows=2)
     assert release.plan["scale"] == "2"
     assert "one person ('id', at most 2 rows of each)" in release.privacy.words
+    assert "at most 2 rows per person" in release.counted
+
+
+def test_a_schema_may_be_named_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("age\n7\n")
+    SCHEMA.to_toml(tmp_path / "people.toml")
+    assert vc.count(str(tmp_path / "people.csv"), str(tmp_path / "people.toml")).schema == SCHEMA
+    assert vc.plan(tmp_path / "people.toml", epsilon=1).schema == SCHEMA
+    with pytest.raises(vc.VeilcubeError, match="schema"):
+        vc.plan(42)
 
 
 def test_two_releases_of_one_cube_differ() -> None:

@@ -16,7 +16,7 @@ from veilcube.errors import QueryError
 from veilcube.privacy import PrivacyStatement
 from veilcube.query import Answer, Answers, Query, Workload, read_query, read_sql
 from veilcube.release import ReleaseRecord, open_record, save_record
-from veilcube.schema import Ordinal, Region, Schema
+from veilcube.schema import Bins, Ordinal, Region, Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +49,11 @@ class Release:
     def plan(self) -> Mapping[str, object]:
         """The plan it was made from, as plain data."""
         return self._record.plan
+
+    @property
+    def counted(self) -> str | None:
+        """What a reader must know about the rows behind the counts: a sentence for a person unit, None for rows."""
+        return self.privacy.unit.counted
 
     @cached_property
     def _words(self) -> str:
@@ -106,26 +111,38 @@ class Release:
     def sum(
         self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
     ) -> Answer:
-        """Estimate the sum of an ordinal attribute; a bin counts as its middle, missing and other values as nothing."""
+        """Estimate the sum of an ordinal attribute, missing and other values aside.
+
+        A bin counts as its middle, and the interval also covers where in their bins the values may lie.
+        """
         ordinal, groups = self._ordinal_groups(attribute, where, estimator)
         centres = ordinal.centres()
-        value = float((centres * groups.counts).sum())
-        width = groups.half_width_of(centres, _check(confidence))
-        stddev = float(np.sqrt(groups.variance_of(centres)))
-        return Answer(value, value - width, value + width, confidence, stddev, self._words)
+        value, stddev = float((centres * groups.counts).sum()), float(np.sqrt(groups.variance_of(centres)))
+        least, largest = ordinal.spans()
+        low = float((least * groups.counts).sum()) - groups.half_width_of(least, _check(confidence))
+        high = float((largest * groups.counts).sum()) + groups.half_width_of(largest, confidence)
+        return Answer(value, min(low, value), max(high, value), confidence, stddev, self._words)
 
     def mean(
         self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
     ) -> Answer:
-        """Estimate the mean of an ordinal attribute; a bin counts as its middle, missing and other values do not."""
+        """Estimate the mean of an ordinal attribute, missing and other values aside.
+
+        A bin counts as its middle, and the interval also covers where in their bins the values may lie.
+        """
         ordinal, groups = self._ordinal_groups(attribute, where, estimator)
         found = mean_of_groups(groups, ordinal.centres(), _check(confidence))
-        return Answer(found.value, found.low, found.high, confidence, found.stddev, self._words)
+        low, high = found.low, found.high
+        if isinstance(ordinal.division, Bins):
+            least, largest = ordinal.spans()
+            low = min(low, mean_of_groups(groups, least, confidence).low)
+            high = max(high, mean_of_groups(groups, largest, confidence).high)
+        return Answer(found.value, low, high, confidence, found.stddev, self._words)
 
     def quantile(
         self,
         attribute: str,
-        rank: float,
+        rank: float = 0.5,
         *,
         where: Query | None = None,
         estimator: str = "best",

@@ -97,6 +97,8 @@ class CellRule:
                 f"can be clipped; correct the table, or set outside='other' for '{attribute.name}'"
             )
         remedy = "outside='clip' or outside='other'" if isinstance(attribute, Ordinal) else "outside='other'"
+        if isinstance(attribute, Ordinal) and isinstance(attribute.division, WholeNumbers):
+            remedy = f"edges=[...] if there are numbers with decimals, else {remedy},"
         return (
             f"the column '{attribute.column}' has values outside the domain of '{attribute.name}', {domain}; "
             f"set {remedy} in the schema, or widen the domain from public knowledge"

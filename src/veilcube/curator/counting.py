@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from functools import reduce
+from pathlib import Path
 from typing import TypeAlias
 
 import duckdb
@@ -30,7 +31,7 @@ SECONDS_BETWEEN_REPORTS = 0.1
 
 def count(
     source: object,
-    schema: Schema,
+    schema: Schema | str | Path,
     person: str | None = None,
     max_rows: int | None = None,
     *,
@@ -49,6 +50,7 @@ def count(
     >>> cube
     Cube(age (3): 3 cells, exact counts not shown)
     """
+    schema = Schema.read(schema)
     unit = PrivacyUnit.read(person, max_rows)
     counts = zero_counts(schema)
     wanted = list(dict.fromkeys([attribute.column for attribute in schema] + ([person] if person is not None else [])))

@@ -20,6 +20,7 @@ class Cube:
     """
 
     def __init__(self, schema: Schema, counts: ArrayLike, unit: PrivacyUnit | None = None) -> None:
+        schema = Schema.read(schema)
         array = np.asarray(counts)
         if array.dtype.kind not in "iu":
             raise TableError("the counts of a cube must be whole numbers; convert the array to an integer type")

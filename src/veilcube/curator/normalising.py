@@ -82,11 +82,13 @@ def _calendar_number(attribute: Ordinal, calendar: Calendar, column: Column) -> 
     if column.type_name in WIDE_NUMBERS and calendar.unit == "year":
         return _year_of_float(_without_nan(f"CAST({source} AS DOUBLE)"))
     if column.type_name in TEXTS:
-        text = _trimmed(f"CAST({source} AS VARCHAR)")
+        text = f"CAST({source} AS VARCHAR)"
+        trimmed = _trimmed(text)
         endings = {"day": [""], "month": ["", "-01"], "year": ["", "-01", "-01-01"]}[calendar.unit]
-        attempts = [_number_of(calendar, f"TRY_CAST({text} || '{ending}' AS DATE)") for ending in endings]
-        mark = f"CASE WHEN {text} IS NULL OR {text} = '' THEN NULL ELSE {UNREADABLE_NUMBER} END"
-        return f"coalesce({', '.join(attempts)}, {mark})"
+        attempts = ", ".join(f"TRY_CAST({trimmed} || '{ending}' AS DATE)" for ending in endings)
+        day = f"coalesce(TRY_CAST({text} AS DATE), CASE WHEN {text} IS NOT NULL THEN coalesce({attempts}) END)"
+        mark = f"CASE WHEN {text} IS NULL OR {trimmed} = '' THEN NULL ELSE {UNREADABLE_NUMBER} END"
+        return f"coalesce({_number_of(calendar, day)}, {mark})"
     raise _wrong_type(attribute, column, "dates, timestamps, or text such as 2024-03-15")
 
 
@@ -100,16 +102,14 @@ def _year_of_float(number: str) -> str:
 
 
 def _number_of(calendar: Calendar, day: str) -> str:
-    """Write ``Calendar.number_of`` in SQL; NULL stays NULL."""
+    """Write ``Calendar.number_of`` in SQL; NULL stays NULL, and infinite dates, which have no year, lie far away."""
     number = {
         "day": f"{day} - DATE '{_EPOCH}' + {_EPOCH.toordinal()}",
         "month": f"year({day}) * 12 + month({day}) - 1",
         "year": f"year({day})",
     }[calendar.unit]
-    return (
-        f"CASE WHEN {day} >= DATE '10000-01-01' THEN {_FAR_FUTURE} WHEN {day} < DATE '0001-01-01' THEN {_FAR_PAST} "
-        f"ELSE {number} END"
-    )
+    infinite = f"CASE WHEN {day} > DATE '{_EPOCH}' THEN {_FAR_FUTURE} WHEN {day} < DATE '{_EPOCH}' THEN {_FAR_PAST} END"
+    return f"coalesce({number}, {infinite})"
 
 
 def _code(engine: Engine, attribute: Nominal, column: Column) -> str:
@@ -123,10 +123,12 @@ def _code(engine: Engine, attribute: Nominal, column: Column) -> str:
     found = f"CAST(enum_code(TRY_CAST({text} AS {kind})) AS INTEGER)"
     if column.type_name not in TEXTS:
         return f"CASE WHEN {text} IS NULL THEN NULL ELSE coalesce({found}, {UNKNOWN_CODE}) END"
-    # Text that matches as it stands, which is nearly all of it, is never trimmed.
-    found_trimmed = f"CAST(enum_code(TRY_CAST({_trimmed(text)} AS {kind})) AS INTEGER)"
-    mark = f"CASE WHEN {text} IS NULL OR {_trimmed(text)} = '' THEN NULL ELSE {UNKNOWN_CODE} END"
-    return f"coalesce({found}, {found_trimmed}, {mark})"
+    # Text that matches as it stands, which is nearly all of it, is never trimmed: the engine evaluates what stands
+    # inside a CASE only for the rows that reach it, but computes shared parts of a bare coalesce for every row.
+    trimmed = _trimmed(text)
+    found_trimmed = f"CAST(enum_code(TRY_CAST({trimmed} AS {kind})) AS INTEGER)"
+    mark = f"CASE WHEN {trimmed} = '' THEN NULL ELSE {UNKNOWN_CODE} END"
+    return f"coalesce({found}, CASE WHEN {text} IS NOT NULL THEN coalesce({found_trimmed}, {mark}) END)"
 
 
 def _plain_values(attribute: Nominal) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,7 +106,7 @@ class Plan:
 
 
 def plan(
-    schema: Schema,
+    schema: Schema | str | Path,
     epsilon: EpsilonLike = 1.0,
     strategy: Strategy | str = "auto",
     workload: Workload | None = None,
@@ -123,6 +124,7 @@ def plan(
     >>> plan(Schema([Ordinal("age", 17, 90)]), epsilon=0.1)
     Plan(identity, epsilon 0.1, add-remove, expected error 87.62 per query)
     """
+    schema = Schema.read(schema)
     budget, relation = read_epsilon(epsilon), Neighbours.read(neighbours)
     unit = PrivacyUnit.read(person, max_rows)
     workload = workload or Workload.random_ranges(schema, DEFAULT_QUERIES, seed=0)

@@ -52,6 +52,16 @@ class PrivacyUnit:
         return f"one person ('{self.column}', at most {self.max_rows} rows of each)"
 
     @property
+    def counted(self) -> str | None:
+        """What readers of a count must know about the rows in it; None if every row counts."""
+        if self.kind == "row":
+            return None
+        return (
+            f"Counts are of at most {self.max_rows} rows per person; further rows are not counted, "
+            "and intervals do not include them."
+        )
+
+    @property
     def identity(self) -> str:
         """What a ledger compares: two charges on one budget must protect the same kind of unit."""
         return "row" if self.kind == "row" else f"person:{self.column}"

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+MOST_ROWS_SHOWN = 30
+
+
 @dataclass(frozen=True)
 class Answer:
     """One estimate: the true value lies between ``low`` and ``high`` with probability ``confidence`` over the noise."""
@@ -72,14 +75,26 @@ class Answers:
     def __iter__(self) -> Iterator[Answer]:
         return (self[np.unravel_index(flat, self.value.shape)] for flat in range(self.value.size))  # type: ignore[index]
 
-    def columns(self) -> dict[str, list[object]]:
-        """Return the answers as columns of a flat table, the labels of their axes first."""
+    def __str__(self) -> str:
+        """Return an aligned table of the first answers, with the labels of their axes."""
+        columns = self.columns(MOST_ROWS_SHOWN)
+        texts = [[name, *map(_cell_text, entries)] for name, entries in columns.items()]
+        widths = [max(map(len, column)) for column in texts]
+        lines = [
+            "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
+            for row in zip(*texts, strict=True)
+        ]
+        hidden = self.value.size - MOST_ROWS_SHOWN
+        return "\n".join(lines + [f"... and {hidden:,} more"] * (hidden > 0))
+
+    def columns(self, first: int | None = None) -> dict[str, list[object]]:
+        """Return all answers, or the first ones, as columns of a flat table, the labels of their axes first."""
+        flat = np.arange(self.value.size)[:first]
         table: dict[str, list[object]] = {}
-        positions = np.indices(self.value.shape).reshape(self.value.ndim, -1)
-        for (name, labels), position in zip(self.axes.items(), positions, strict=False):
+        for (name, labels), position in zip(self.axes.items(), np.unravel_index(flat, self.value.shape), strict=False):
             table[name] = [labels[index] for index in position]
         for name in ("value", "low", "high", "stddev"):
-            table[name] = getattr(self, name).ravel().tolist()
+            table[name] = getattr(self, name).ravel()[:first].tolist()
         return table
 
     def to_dict(self) -> dict[str, object]:
@@ -93,3 +108,7 @@ class Answers:
         import pandas as pd  # noqa: PLC0415 - pandas is an extra, needed only by who asks for a frame
 
         return pd.DataFrame(self.columns())
+
+
+def _cell_text(entry: object) -> str:
+    return f"{entry:,.6g}" if isinstance(entry, float) else str(entry)

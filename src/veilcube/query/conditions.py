@@ -125,9 +125,12 @@ def _read_comparison(schema: Schema, node: exp.Expr, negated: bool) -> Atom | Re
     if isinstance(left, Constant):
         left, right, sign = right, left, _MIRRORED[sign]
     if not isinstance(left, exp.Column) or not isinstance(right, Constant):
-        raise QueryError(
-            "not supported: comparing two attributes; compare each one with a value, and write text in single quotes"
-        )
+        for name in (side.name for side in (left, right) if isinstance(side, exp.Column)):
+            if name.lower() not in (known.lower() for known in schema.names):
+                raise QueryError(
+                    f"there is no attribute '{name}'; if it is a text, write it in single quotes: '{name}'"
+                )
+        raise QueryError("not supported: comparing two attributes; compare each one with a value")
     axis = schema.axis(left.name)
     return Atom(axis, _compare(schema.attributes[axis], _NEGATED[sign] if negated else sign, right.value))
 

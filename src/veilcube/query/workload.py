@@ -29,6 +29,8 @@ class Workload:
     """
 
     def __init__(self, schema: Schema, queries: Sequence[Query]) -> None:
+        if not isinstance(schema, Schema):
+            raise QueryError("a workload needs a veilcube.Schema; read one with veilcube.Schema.from_toml")
         if isinstance(queries, str | Mapping):
             raise QueryError("a workload is a list of queries; put a single one into a list")
         regions = [read_query(schema, query) for query in queries]

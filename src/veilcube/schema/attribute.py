@@ -5,6 +5,7 @@ and one for missing values.
 """
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +21,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 OTHER_LABEL = "(other)"
 MISSING_LABEL = "(missing)"
+# Beyond this many values the search for a similar one would take longer than the answer is worth.
+MOST_TO_COMPARE = 1000
 
 
 class Attribute:
@@ -199,6 +202,11 @@ class Ordinal(Attribute):
         """Return the number that stands for each regular cell in sums and means."""
         return np.array([self._division.centre(cell) for cell in range(self.regular_size)], dtype=np.float64)
 
+    def spans(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the least and the largest number that each regular cell may hold."""
+        ends = np.array([self._division.span(cell) for cell in range(self.regular_size)], dtype=np.float64)
+        return ends[:, 0], ends[:, 1]
+
     def _regular_label(self, cell: int) -> str:
         return self._division.label(cell)
 
@@ -258,8 +266,11 @@ class Nominal(Attribute):
         run = self._hierarchy.run_of(str(value))
         if run is None:
             nodes = [*self._hierarchy.groups, *self.values]
+            alike = [node for node in nodes if node.casefold() == str(value).casefold()]
+            alike = alike or get_close_matches(str(value), nodes[:MOST_TO_COMPARE], n=1)
             some = ", ".join(repr(node) for node in nodes[:8]) + (", ..." if len(nodes) > 8 else "")
-            raise QueryError(f"'{self.name}' has no value or group {str(value)!r}; it has {some}")
+            advice = f"did you mean {alike[0]!r}?" if alike else f"it has {some}"
+            raise QueryError(f"'{self.name}' has no value or group {str(value)!r}; {advice}")
         return run
 
     def _regular_label(self, cell: int) -> str:

@@ -48,6 +48,9 @@ class Division(Protocol):
     def centre(self, cell: int) -> float:
         """Return the number that stands for a cell in sums and means."""
 
+    def span(self, cell: int) -> tuple[float, float]:
+        """Return the least and the largest number that a cell may hold."""
+
     def domain(self) -> str:
         """Return the whole line in words, for messages."""
 
@@ -106,6 +109,10 @@ class WholeNumbers:
     def centre(self, cell: int) -> float:
         """Return the number that stands for a cell in sums and means."""
         return float(self.low + cell)
+
+    def span(self, cell: int) -> tuple[float, float]:
+        """Return the cell's number twice: it holds no other."""
+        return self.centre(cell), self.centre(cell)
 
     def domain(self) -> str:
         """Return the whole line in words, for messages."""
@@ -187,6 +194,10 @@ class Bins:
         """Return the middle of the bin, which stands for it in sums and means."""
         return (self.edges[cell] + self.edges[cell + 1]) / 2
 
+    def span(self, cell: int) -> tuple[float, float]:
+        """Return the edges of the bin."""
+        return float(self.edges[cell]), float(self.edges[cell + 1])
+
     def domain(self) -> str:
         """Return the whole line in words, for messages."""
         return f"{self.edges[0]}..{self.edges[-1]}"
@@ -206,7 +217,7 @@ def read_date(text: object) -> tuple[date, date]:
         return text, text
     found = _PARTIAL_DATE.match(text.strip()) if isinstance(text, str) else None
     if found is None:
-        raise QueryError("a date must be written as text: '2024-03-15', '2024-03' or '2024'")
+        raise QueryError("a date must be written as text in quotes, in the form '2024-03-15', '2024-03' or '2024'")
     year, month, day = found.groups()
     try:
         first = date(int(year), int(month or 1), int(day or 1))
@@ -312,6 +323,10 @@ class Calendar:
     def centre(self, cell: int) -> float:
         """Refuse: sums of dates mean nothing."""
         raise QueryError("dates have no sum or mean; ask for a quantile or a count instead")
+
+    def span(self, cell: int) -> tuple[float, float]:
+        """Refuse: sums of dates mean nothing."""
+        return self.centre(cell), self.centre(cell)
 
     def domain(self) -> str:
         """Return the whole line in words, for messages."""

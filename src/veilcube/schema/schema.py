@@ -119,6 +119,15 @@ class Schema:
         return write_toml([attribute.to_dict() for attribute in self._attributes], path)
 
     @classmethod
+    def read(cls, source: "Schema | str | Path") -> "Schema":
+        """Return a schema as it is, or read it from the file that a path names."""
+        if isinstance(source, Schema):
+            return source
+        if isinstance(source, str | Path):
+            return cls.from_toml(source)
+        raise SchemaError("a schema is a veilcube.Schema or the path of a schema file")
+
+    @classmethod
     def from_toml(cls, path: str | Path) -> "Schema":
         """Read a schema file."""
         return cls.from_dict(read_toml(path))

@@ -169,3 +169,25 @@ def test_a_question_that_makes_no_sense_gets_one_clear_sentence(ask: object, wor
     with pytest.raises(QueryError, match=words) as refusal:
         ask()
     assert "\n" not in str(refusal.value)
+
+
+def test_intervals_of_sums_and_means_of_bins_reach_to_the_edges() -> None:
+    release = release_of(Schema([Ordinal("pay", edges=[0, 10, 20])]), [1_000_000, 3_000_000], epsilon=100)
+    mean, total = release.mean("pay"), release.sum("pay")
+    assert mean.value == pytest.approx(12.5)
+    assert mean.low == pytest.approx(7.5, abs=1e-3)
+    assert mean.high == pytest.approx(17.5, abs=1e-3)
+    assert total.low == pytest.approx(30e6, rel=1e-4)
+    assert total.high == pytest.approx(70e6, rel=1e-4)
+
+
+def test_many_answers_print_as_a_table_with_their_labels() -> None:
+    lines = str(RELEASE.marginal("job")).splitlines()
+    assert lines[0].split() == ["job", "value", "low", "high", "stddev"]
+    assert lines[1].split()[0] == "Nurse"
+    assert len({len(line) for line in lines}) == 1
+    assert str(RELEASE.answer(Workload.prefixes(SCHEMA))).endswith(f"... and {SCHEMA.cells - 30} more")
+
+
+def test_only_a_release_of_persons_says_what_it_counted() -> None:
+    assert RELEASE.counted is None
