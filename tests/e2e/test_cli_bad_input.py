@@ -1,10 +1,13 @@
 """Bad input on the command line: an exit code, one line, no traceback, nothing charged, no private value shown."""
 
+import gzip
 import json
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from support.command_line import SCHEMA, Call, Finished, caller, run_veilcube, write_people, write_schema
@@ -58,8 +61,11 @@ RELEASES = {
     "budget exceeded": Case(_release(epsilon="1.5"), 7, "nothing charged"),
     "unknown strategy": Case(_release(strategy="magic"), 10, "magic"),
     "unknown neighbours": Case(_release(neighbours="twins"), 2, "twins"),
-    "person without max_rows": Case(_release(person="patient"), 6, "go together"),
-    "max_rows of zero": Case(_release(person="patient", max_rows="0"), 6, "at least 1"),
+    "person without max_rows": Case(_release(person="patient"), 6, "--person and --max-rows go together"),
+    "max_rows without person": Case(_release(max_rows="3"), 6, "--person and --max-rows go together"),
+    "max_rows of zero": Case(
+        _release(person="patient", max_rows="0"), 6, "--max-rows must be a whole number of at least 1"
+    ),
     "missing person column": Case(_release(person="nobody", max_rows="2"), 4, "nobody"),
     "out is a folder": Case(_release(out="."), 9, "folder"),
     "out in no folder": Case(_release(out="nowhere/out.veil"), 9, "No such file"),
@@ -131,7 +137,8 @@ QUERIES = {
     "unsupported SQL": Case(("SELECT AVG(age) FROM people",), 5, "not supported"),
     "unreadable SQL": Case(("age >",), 5, ""),
     "no query": Case((), 5, "nothing to answer"),
-    "a condition without its question": Case(("age > 30", "--where", "age < 40"), 5, "--where"),
+    "a condition without its question": Case(("age > 30", "--where", "age < 40"), 5, "give the condition alone"),
+    "a condition alone as an option": Case(("--where", "age < 40"), 5, "--where needs --mean, --sum or --quantile"),
     "confidence of one": Case(("age > 30", "--confidence", "1"), 5, "between 0 and 1"),
     "confidence no number": Case(("age > 30", "--confidence", "high"), 2, "confidence"),
     "unknown estimator": Case(("age > 30", "--estimator", "magic"), 5, "magic"),
@@ -157,6 +164,29 @@ def test_files_that_are_no_releases_are_refused(call: Call, tmp_path: Path) -> N
     for name in ("truncated", "flipped", "text", "empty", "missing"):
         for command in (("query", f"{name}.veil", "age > 30"), ("info", f"{name}.veil")):
             _is_one_clear_line(call(*command), 9, f"{name}.veil")
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.csv.gz", "people.parquet", "people.txt"])
+def test_a_table_in_place_of_a_release_is_told_apart_from_a_damaged_release(
+    name: str, call: Call, tmp_path: Path
+) -> None:
+    table = pyarrow.csv.read_csv(tmp_path / "people.csv")
+    with gzip.open(tmp_path / "people.csv.gz", "wb") as file:
+        file.write((tmp_path / "people.csv").read_bytes())
+    pyarrow.parquet.write_table(table, tmp_path / "people.parquet")
+    (tmp_path / "people.txt").touch()
+    for command in (("query", name, "age > 30"), ("info", name)):
+        _is_one_clear_line(call(*command), 9, f"{name} is not a release file; make one with 'veilcube release'")
+
+
+def test_a_release_under_the_name_of_a_table_is_still_read(call: Call) -> None:
+    assert call(*_release(out="strange.csv")).code == 0
+    assert call("query", "strange.csv", "age > 30").code == 0
+
+
+def test_a_plan_for_half_a_unit_is_refused_in_the_words_of_the_command_line(call: Call) -> None:
+    words = ("plan", "people.toml", "--epsilon", "1", "--person", "patient")
+    _is_one_clear_line(call(*words), 6, "--person and --max-rows go together")
 
 
 def test_a_release_is_not_written_over_unless_asked_to(call: Call, tmp_path: Path) -> None:

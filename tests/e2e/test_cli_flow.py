@@ -20,6 +20,7 @@ def test_a_curator_drafts_fills_checks_releases_and_an_analyst_asks(tmp_path: Pa
 
     drafted = run_veilcube("schema", "draft", "people.csv", "--out", "people.toml", cwd=tmp_path)
     assert drafted.code == 0
+    assert "remove the attribute, if it only names a person" in drafted.out
     draft = (tmp_path / "people.toml").read_text(encoding="utf-8")
     unfilled = run_veilcube("schema", "check", "people.toml", cwd=tmp_path)
     assert unfilled.code == 3
@@ -41,6 +42,7 @@ def test_a_curator_drafts_fills_checks_releases_and_an_analyst_asks(tmp_path: Pa
     assert (released.code, released.err) == (0, "")
     assert "epsilon = 2" in released.out
     assert "charge 1" in released.out
+    assert "Note: Protects rows." in released.out
 
     asked = run_veilcube("query", "people.veil", "age BETWEEN 30 AND 39 AND sex = 'Female'", cwd=tmp_path)
     assert asked.code == 0
@@ -64,7 +66,14 @@ def test_a_parquet_table_of_patients_is_released_for_persons(tmp_path: Path) -> 
     assert made["privacy"]["unit"] == {"kind": "person", "column": "patient", "max_rows": 2}
     assert made["privacy"]["event"]["sensitivity"] == 2
 
+    assert made["note"] is None
+    assert "An epsilon of 20 protects hardly anybody" in made["warning"]
+
     asked = _json("query", "people.veil", "SELECT COUNT(*)", cwd=tmp_path)
+    assert "at most 2 rows per person" in asked["counted"]
+    assert _json("info", "people.veil", cwd=tmp_path)["counted"] == asked["counted"]
+    for words in (("query", "people.veil", "SELECT COUNT(*)"), ("info", "people.veil")):
+        assert asked["counted"] in run_veilcube(*words, cwd=tmp_path).out.splitlines()
     (total,) = asked["results"]
     # 1000 patients with three rows each, of which two are kept; noise of scale 1/10 on 82 cells is almost nothing.
     assert abs(total["value"] - 2000) < 20

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import ReleaseFileError
 from veilcube.schema import Nominal, Ordinal, Schema
+from veilcube.schema.divisions import CalendarUnit
 from veilcube.session import release
 
 
@@ -37,10 +39,13 @@ JSON_COMMANDS = {
     "plan": (("plan", "people.toml", "--epsilon", "1", "--query", "age < 30"), {"strategy", "candidates", "queries"}),
     "release": (
         ("release", "people.csv", "--schema", "people.toml", "--epsilon", "1", "--out", "more.veil"),
-        {"out", "bytes", "cells", "epsilon", "charged_to", "privacy", "plan"},
+        {"out", "bytes", "cells", "epsilon", "charged_to", "note", "warning", "privacy", "plan"},
     ),
-    "query": (("query", "people.veil", "age < 30", "--mean", "age"), {"file", "confidence", "results", "privacy"}),
-    "info": (("info", "people.veil"), {"file", "created", "made_with", "schema", "privacy", "plan"}),
+    "query": (
+        ("query", "people.veil", "age < 30", "--mean", "age"),
+        {"file", "confidence", "results", "privacy", "counted"},
+    ),
+    "info": (("info", "people.veil"), {"file", "created", "made_with", "schema", "privacy", "counted", "plan"}),
     "ledger create": (("ledger", "create", "more.db", "people", "--epsilon", "1"), {"ledger", "dataset", "left"}),
     "ledger show": (("ledger", "show", "budget.db", "people"), {"ledger", "datasets"}),
     "ledger history": (("ledger", "history", "budget.db"), {"ledger", "charges"}),
@@ -88,6 +93,59 @@ def test_many_queries_are_answered_in_one_call(call: Call) -> None:
         "sex = 'Male'",
         "sum of age where age < 30",
     ]
+
+
+def test_a_statistic_beside_a_condition_says_that_it_is_about_all_rows(call: Call) -> None:
+    words = ("query", "people.veil", "age < 30", "--sum", "age", "--mean", "age", "--quantile", "age", "0.9")
+    about = ["sum of age (all rows)", "mean of age (all rows)", "quantile 0.9 of age (all rows)"]
+    assert [line.split("  ")[0] for line in call(*words).out.splitlines()[3:6]] == about
+    assert [found["query"] for found in json.loads(call(*words, "--json").out)["results"][1:]] == about
+    below = call(*words, "--where", "sex = 'Male'").out
+    assert "quantile 0.9 of age where sex = 'Male'" in below
+    assert "all rows" not in below
+
+
+@pytest.mark.parametrize(("unit", "shown"), [("day", "2024-02-01"), ("month", "2024-02"), ("year", "2024")])
+def test_a_quantile_of_dates_is_shown_in_the_units_of_its_attribute(unit: CalendarUnit, shown: str, call: Call) -> None:
+    visit = Ordinal("visit", "2022-01-01", "2025-12-31", unit=unit)
+    counts = [10_000 if label == shown else 0 for label in visit.labels()]
+    release(Cube(Schema([visit]), counts), epsilon=1000).save("visits.veil")
+    words = ("query", "visits.veil", "--quantile", "visit", "0.5")
+    assert call(*words).out.splitlines()[2].split()[-4:] == [shown, shown, "to", shown]
+    (found,) = json.loads(call(*words, "--json").out)["results"]
+    assert all(date.fromisoformat(found[end]) for end in ("value", "low", "high"))
+
+
+def test_the_edges_of_bins_are_shown_the_first_and_the_last_of_many(call: Call, tmp_path: Path) -> None:
+    few, many = Ordinal("few", edges=[0, 10, 20.5]), Ordinal("many", edges=range(0, 110, 10))
+    Schema([few, many]).to_toml(tmp_path / "bins.toml")
+    release(Cube(Schema([few, many]), [[1] * 10] * 2)).save("bins.veil")
+    for words in (("schema", "check", "bins.toml"), ("info", "bins.veil")):
+        assert "  edges 0, 10, 20.5  " in call(*words).out
+        assert "  edges 0, 10, 20, 30, ..., 100  " in call(*words).out
+
+
+def test_a_tiny_expected_error_is_not_told_in_digits_that_mean_nothing(call: Call) -> None:
+    release(Cube(Schema([Ordinal("age", 1, 2)]), [3, 4]), epsilon=200).save("open.veil")
+    assert "expected error of a random range count: below 0.001." in call("info", "open.veil").out
+    assert "below" not in call("info", "people.veil").out
+
+
+@pytest.mark.parametrize(("epsilon", "is_told"), [("10", False), ("10.5", True)])
+def test_an_epsilon_that_protects_hardly_anybody_is_told(epsilon: str, is_told: bool, call: Call) -> None:
+    words = ("release", "people.csv", "--schema", "people.toml", "--epsilon", epsilon, "--out", "more.veil", "--force")
+    assert ("Warning: An epsilon of 10.5 protects hardly anybody" in call(*words).out) == is_told
+    facts = json.loads(call(*words, "--json").out)
+    assert (facts["warning"] is not None) == is_told
+    assert facts["note"].startswith("Protects rows.")
+
+
+def test_a_release_for_persons_needs_no_note_about_rows_and_one_of_rows_counts_all(call: Call) -> None:
+    words = ("release", "people.csv", "--schema", "people.toml", "--epsilon", "1", "--out", "more.veil")
+    assert "Protects rows" not in call(*words, "--person", "patient", "--max-rows", "2").out
+    assert "at most 2 rows per person" in call("query", "more.veil", "age < 30").out
+    assert "per person" not in call("query", "people.veil", "age < 30").out
+    assert json.loads(call("info", "people.veil", "--json").out)["counted"] is None
 
 
 def test_a_higher_confidence_widens_the_interval(call: Call) -> None:

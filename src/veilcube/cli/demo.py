@@ -32,7 +32,6 @@ SCHEMA_FILE = Path(__file__).with_name("adult.toml")
 QUERIES = (
     "SELECT COUNT(*) FROM adult",
     "sex = 'Female'",
-    "age BETWEEN 30 AND 39",
     "age BETWEEN 30 AND 39 AND sex = 'Female'",
     "education = 'Degree'",
     "education = 'Degree' AND age < 25",
@@ -162,8 +161,8 @@ def _show(outcome: Outcome) -> None:
         "",
         f"Median age: {show_number(median.value)} ({show_interval(median.low, median.high)}). "
         f"Mean hours a week: {show_number(mean.value)} ({show_interval(mean.low, mean.high)}).",
-        "A 95% interval misses the true value 5 times in 100. True counts are shown because this table is public; no "
-        "other command ever shows one.",
+        "A 95% interval misses the true value 5 times in 100, so about one such table in three shows a miss.",
+        "True counts are shown because this table is public; no other command ever shows one.",
         "",
         PERSON_NOTE,
         "",
@@ -197,7 +196,7 @@ def next_commands(called: str, table: Path, out: Path) -> list[str]:
     """Return three commands that can be copied as they are."""
     release, schema, second = (shlex.quote(str(out / name)) for name in ("adult.veil", "adult.toml", "adult-0.1.veil"))
     return [
-        f"{called} query {release} \"age < 30 AND education = 'Graduate'\" --quantile hours 0.9",
+        f"{called} query {release} --quantile hours 0.9 --where \"age < 30 AND education = 'Graduate'\"",
         f'{called} query {release} "SELECT sex, COUNT(*) FROM adult WHERE hours >= 50 GROUP BY sex"',
         f"{called} release {shlex.quote(str(table))} --schema {schema} --epsilon 0.1 --out {second} --force",
     ]

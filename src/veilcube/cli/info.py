@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping
 
-from veilcube.analyst import Release, open_release
+from veilcube.analyst import Release
 from veilcube.cli.options import JsonFlag, ReleaseFile
 from veilcube.cli.output import print_json, say, show_number
+from veilcube.cli.release_file import open_release_file
 from veilcube.cli.schema import describe_schema, show_schema
+
+LEAST_ERROR_SHOWN = 0.001
 
 
 def info(file: ReleaseFile, as_json: JsonFlag = False) -> None:
     """Show the schema, the privacy statement and the plan of a release."""
-    release = open_release(file)
+    release = open_release_file(file)
     if as_json:
         print_json(
             {
@@ -20,16 +23,27 @@ def info(file: ReleaseFile, as_json: JsonFlag = False) -> None:
                 "made_with": release.record.made_with,
                 "schema": describe_schema(release.schema),
                 "privacy": release.privacy.to_dict(),
+                "counted": release.counted,
                 "plan": release.plan,
             }
         )
         return
     show_schema(release.schema)
-    say("", str(release.privacy), "", _plan_words(release))
+    say("", str(release.privacy))
+    if release.counted is not None:
+        say(release.counted)
+    say("", _plan_words(release))
     say(f"Made {release.record.created} with {release.record.made_with}; {release.schema.cells:,} cells.")
 
 
 def _plan_words(release: Release) -> str:
     strategy, error = release.plan.get("strategy"), release.plan.get("expected_error")
     name = strategy.get("name", "?") if isinstance(strategy, Mapping) else "?"
-    return f"Strategy {name}; expected error of a random range count: {show_number(error)}."
+    return f"Strategy {name}; expected error of a random range count: {_show_error(error)}."
+
+
+def _show_error(error: object) -> str:
+    # An epsilon so large that nothing is left to hide makes errors of 1e-40, whose digits mean nothing.
+    if isinstance(error, int | float) and 0 <= error < LEAST_ERROR_SHOWN:
+        return f"below {LEAST_ERROR_SHOWN}"
+    return show_number(error)

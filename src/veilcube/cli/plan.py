@@ -6,6 +6,7 @@ import typer
 
 from veilcube.cli.options import Epsilon, JsonFlag, MaxRows, NeighboursChoice, Person, SchemaFile, Strategy
 from veilcube.cli.output import print_json, say, show_number, show_table
+from veilcube.cli.protection import require_whole_unit
 from veilcube.planner import Plan
 from veilcube.planner import plan as make_plan
 from veilcube.privacy import Neighbours, show_fraction
@@ -27,6 +28,7 @@ def plan(
     as_json: JsonFlag = False,
 ) -> None:
     """Show the expected error of a release. Reads no data and spends no budget."""
+    require_whole_unit(person, max_rows)
     schema = Schema.from_toml(file)
     workload = Workload(schema, queries) if queries else None
     chosen = make_plan(schema, epsilon, strategy, workload, str(neighbours), person=person, max_rows=max_rows)

@@ -1,18 +1,19 @@
 """``veilcube query``: ask a release file, any number of times, at no cost in privacy."""
 
 from collections.abc import Sequence
-from typing import Annotated, TypeAlias
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated, TypeAlias, TypedDict
 
 import typer
 
-from veilcube.analyst import DateAnswer, open_release
+from veilcube.analyst import DateAnswer, Release
 from veilcube.cli.options import Confidence, JsonFlag, ReleaseFile
 from veilcube.cli.output import print_json, say, show_confidence, show_interval, show_number, show_table
+from veilcube.cli.release_file import open_release_file
 from veilcube.errors import QueryError
 from veilcube.query import Answer, Answers
-
-Question: TypeAlias = str
-Found: TypeAlias = Answer | DateAnswer | Answers
+from veilcube.schema import Calendar, Ordinal
 
 Names: TypeAlias = list[str] | None
 Queries: TypeAlias = Annotated[
@@ -23,6 +24,28 @@ Queries: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+
+
+class _Manner(TypedDict):
+    """How every question of one call is estimated."""
+
+    estimator: str
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """An answer with the question it answers; dates are shown in the units of ``calendar``."""
+
+    question: str
+    answer: Answer | DateAnswer | Answers
+    calendar: Calendar | None = None
+
+    def show(self, value: float | date) -> str:
+        """Return a value for people: a month or a year by its name, as GROUP BY labels it, not by one of its days."""
+        if self.calendar is None or not isinstance(value, date):
+            return show_number(value)
+        return self.calendar.label(self.calendar.number_of(value) - self.calendar.first_number)
 
 
 def query(
@@ -50,51 +73,67 @@ def query(
 
     Counts, sums, means and quantiles, any number of them, at no cost in privacy.
     """
+    if where is not None and not (sums or means or quantile):
+        raise QueryError("--where needs --mean, --sum or --quantile; for a count give the condition alone")
     if not (queries or sums or means or quantile):
         raise QueryError('there is nothing to answer; write a query such as "SELECT COUNT(*)"')
-    if where is not None and not (sums or means or quantile):
-        raise QueryError("--where is for --sum, --mean and --quantile; write a count's condition as the query itself")
-    release = open_release(file)
-    found: list[tuple[Question, Found]] = [
-        (text, release.count(text, estimator=estimator, confidence=confidence)) for text in queries or []
-    ]
-    suffix = "" if where is None else f" where {where}"
-    for name in sums or []:
-        answer = release.sum(name, where=where, estimator=estimator, confidence=confidence)
-        found.append((f"sum of {name}{suffix}", answer))
-    for name in means or []:
-        answer = release.mean(name, where=where, estimator=estimator, confidence=confidence)
-        found.append((f"mean of {name}{suffix}", answer))
-    if quantile is not None:
-        name, rank = quantile
-        place = release.quantile(name, rank, where=where, estimator=estimator, confidence=confidence)
-        found.append((f"quantile {rank:g} of {name}{suffix}", place))
+    release = open_release_file(file)
+    how = _Manner(estimator=estimator, confidence=confidence)
+    found = [Found(text, release.count(text, **how)) for text in queries or []]
+    found += _statistics(release, sums or [], means or [], quantile, where, how)
     if as_json:
-        results = [{"query": text} | _facts(answer) for text, answer in found]
-        privacy = release.privacy.to_dict()
-        print_json({"file": str(file), "confidence": confidence, "results": results, "privacy": privacy})
+        results = [{"query": row.question} | _facts(row.answer) for row in found]
+        facts = {"file": str(file), "confidence": confidence, "results": results}
+        print_json(facts | {"privacy": release.privacy.to_dict(), "counted": release.counted})
         return
     _show(found, confidence)
     say("", str(release.privacy))
+    if release.counted is not None:
+        say(release.counted)
 
 
-def _facts(found: Found) -> dict[str, object]:
+def _statistics(
+    release: Release,
+    sums: Sequence[str],
+    means: Sequence[str],
+    quantile: tuple[str, float] | None,
+    where: str | None,
+    how: _Manner,
+) -> list[Found]:
+    # A count beside them may have a condition of its own, so each says which rows it is about.
+    rows = "(all rows)" if where is None else f"where {where}"
+    found = [Found(f"sum of {name} {rows}", release.sum(name, where=where, **how)) for name in sums]
+    found += [Found(f"mean of {name} {rows}", release.mean(name, where=where, **how)) for name in means]
+    if quantile is not None:
+        name, rank = quantile
+        answer = release.quantile(name, rank, where=where, **how)
+        found.append(Found(f"quantile {rank:g} of {name} {rows}", answer, _calendar(release, name)))
+    return found
+
+
+def _calendar(release: Release, name: str) -> Calendar | None:
+    attribute = release.schema[name]
+    division = attribute.division if isinstance(attribute, Ordinal) else None
+    return division if isinstance(division, Calendar) else None
+
+
+def _facts(found: Answer | DateAnswer | Answers) -> dict[str, object]:
     facts = found.to_dict()
     if isinstance(found, Answers):
         return {"groups": facts["answers"]}
     return {name: facts[name] for name in ("value", "low", "high", "stddev") if name in facts}
 
 
-def _show(found: Sequence[tuple[Question, Found]], confidence: float) -> None:
+def _show(found: Sequence[Found], confidence: float) -> None:
     interval = f"{show_confidence(confidence)} interval"
     single = [
-        (text, show_number(answer.value), show_interval(answer.low, answer.high))
-        for text, answer in found
-        if not isinstance(answer, Answers)
+        (row.question, row.show(answer.value), show_interval(row.show(answer.low), row.show(answer.high)))
+        for row in found
+        if not isinstance(answer := row.answer, Answers)
     ]
     if single:
         show_table(("query", "estimate", interval), single, numbers=["estimate", interval])
-    grouped = [(text, answers) for text, answers in found if isinstance(answers, Answers)]
+    grouped = [(row.question, row.answer) for row in found if isinstance(row.answer, Answers)]
     for position, (text, answers) in enumerate(grouped):
         if single or position:
             say("")

@@ -13,6 +13,7 @@ from veilcube.cli.output import print_json, say, say_exactly, show_size
 from veilcube.cli.output_file import expected_size, reserve_room
 from veilcube.cli.program import program
 from veilcube.cli.progress import progress_bar
+from veilcube.cli.protection import note_on, require_whole_unit, warning_on
 from veilcube.curator.capacity import require_memory
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import LedgerError, ReleaseFileError
@@ -53,6 +54,7 @@ def release(
     Everything that can be checked is checked before the budget is charged, and the charge is on disk before any noise
     is drawn. The release answers any number of queries at no further cost.
     """
+    require_whole_unit(person, max_rows)
     facts = Schema.from_toml(schema)
     plan = make_plan(facts, epsilon, strategy, None, str(neighbours), person=person, max_rows=max_rows)
     require_memory(BYTES_WHILE_RELEASING * facts.cells, f"releasing {facts.cells:,} cells")
@@ -96,12 +98,18 @@ def save_what_was_paid_for(made: Release, out: Path) -> None:
 
 def _report(made: Release, out: Path, as_json: bool) -> None:
     size = out.stat().st_size
+    note, warning = note_on(made.privacy), warning_on(made.privacy)
     if as_json:
         facts = {"out": str(out), "bytes": size, "cells": made.schema.cells}
         cost = {"epsilon": write_fraction(made.privacy.epsilon), "charged_to": made.privacy.charged_to}
-        print_json(facts | cost | {"privacy": made.privacy.to_dict(), "plan": made.plan})
+        advice = {"note": note, "warning": warning}
+        print_json(facts | cost | advice | {"privacy": made.privacy.to_dict(), "plan": made.plan})
         return
     say(f"Wrote {out}: {made.schema.cells:,} cells, {show_size(size)}.", "", str(made.privacy))
+    if warning is not None:
+        say(f"Warning: {warning}")
+    if note is not None:
+        say(f"Note: {note}")
     if made.privacy.charged_to is None:
         say(
             f"Note: keep account of this epsilon of {show_fraction(made.privacy.epsilon)} yourself, or let a ledger do "

@@ -11,7 +11,9 @@ from veilcube.cli.output import print_json, say, say_exactly, show_table
 from veilcube.cli.program import program
 from veilcube.curator.drafting import draft_schema
 from veilcube.errors import SchemaError
-from veilcube.schema import Attribute, Nominal, Ordinal, Schema
+from veilcube.schema import Attribute, Bins, Nominal, Ordinal, Schema
+
+MOST_EDGES_SHOWN = 6
 
 app = typer.Typer(help="Check a schema file, or draft one for a table.")
 
@@ -51,7 +53,10 @@ def draft(
     elif out is None:
         say_exactly(text)
     else:
-        say(f"Wrote {out}: fill in what it leaves open, then check it with")
+        say(
+            f"Wrote {out}. Fill in what each attribute leaves open, or remove the attribute, if it only names a "
+            "person; then check it with"
+        )
         say_exactly(f"  {program()} schema check {shlex.quote(str(out))}")
 
 
@@ -85,9 +90,17 @@ def show_schema(schema: Schema) -> None:
 
 def _domain(attribute: Attribute) -> str:
     if isinstance(attribute, Ordinal):
-        return attribute.division.domain()
+        division = attribute.division
+        return _edges(division) if isinstance(division, Bins) else division.domain()
     if not isinstance(attribute, Nominal):
         return ""
     shown = attribute.hierarchy.groups or attribute.values
     names = ", ".join(shown[:4]) + (", ..." if len(shown) > 4 else "")
     return f"{names} ({len(attribute.values)} values)" if attribute.hierarchy.groups else names
+
+
+def _edges(bins: Bins) -> str:
+    edges = [str(edge) for edge in bins.edges]
+    if len(edges) > MOST_EDGES_SHOWN:
+        edges = [*edges[: MOST_EDGES_SHOWN - 2], "...", edges[-1]]
+    return f"edges {', '.join(edges)}"

@@ -45,11 +45,15 @@ class PrivacyUnit:
         return cls.person(person, max_rows)
 
     @property
+    def _rows(self) -> str:
+        return "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
+
+    @property
     def words(self) -> str:
         """The unit as a noun phrase."""
         if self.kind == "row":
             return "one row"
-        return f"one person ('{self.column}', at most {self.max_rows} rows of each)"
+        return f"one person ('{self.column}', at most {self._rows} of each)"
 
     @property
     def counted(self) -> str | None:
@@ -57,7 +61,7 @@ class PrivacyUnit:
         if self.kind == "row":
             return None
         return (
-            f"Counts are of at most {self.max_rows} rows per person; further rows are not counted, "
+            f"Counts are of at most {self._rows} per person; further rows are not counted, "
             "and intervals do not include them."
         )
 
