@@ -22,7 +22,7 @@ from veilcube.planner import Plan, Strategy
 from veilcube.planner import plan as make_plan
 from veilcube.privacy import EpsilonLike, PrivacyStatement
 from veilcube.query import Workload
-from veilcube.release import ReleaseRecord
+from veilcube.release import NoisyMeasurement, ReleaseRecord
 from veilcube.schema import Schema
 
 Progress: TypeAlias = Callable[[float | None], None]
@@ -62,15 +62,14 @@ def release(
         account, statement, f"release of {', '.join(cube.schema.names)} by {chosen.strategy.name}", analyst
     )
     measurements = mechanism.measure(cube, chosen, receipt, discrete_laplace)
-    record = ReleaseRecord(
-        schema=cube.schema,
-        statement=receipt.statement,
-        measurements=measurements,
-        plan=chosen.to_dict(),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        made_with=f"veilcube {version('veilcube')}",
-    )
-    return Release(record)
+    return Release(_record(cube.schema, chosen, receipt.statement, measurements))
+
+
+def _record(
+    schema: Schema, chosen: Plan, statement: PrivacyStatement, measurements: tuple[NoisyMeasurement, ...]
+) -> ReleaseRecord:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return ReleaseRecord(schema, statement, measurements, chosen.to_dict(), now, f"veilcube {version('veilcube')}")
 
 
 def _open_account(ledger: Ledger | str | None, dataset: str | None) -> tuple[Ledger, str] | None:
