@@ -20,7 +20,7 @@ from veilcube.curator.noise import discrete_laplace
 from veilcube.errors import LedgerError, PlanError, TableError
 from veilcube.planner import Plan, Strategy
 from veilcube.planner import plan as make_plan
-from veilcube.privacy import EpsilonLike, PrivacyStatement
+from veilcube.privacy import EpsilonLike, PrivacyStatement, read_epsilon
 from veilcube.query import Workload
 from veilcube.release import NoisyMeasurement, ReleaseRecord
 from veilcube.schema import Schema
@@ -30,9 +30,9 @@ Progress: TypeAlias = Callable[[float | None], None]
 
 def release(
     source: object,
-    epsilon: EpsilonLike = 1.0,
-    strategy: Strategy | str = "auto",
-    neighbours: str = "add-remove",
+    epsilon: EpsilonLike | None = None,
+    strategy: Strategy | str | None = None,
+    neighbours: str | None = None,
     ledger: Ledger | str | None = None,
     dataset: str | None = None,
     *,
@@ -48,7 +48,8 @@ def release(
 
     A table is counted first (``schema``, ``person`` and ``max_rows`` as in ``count``). With a ``ledger`` the price is
     charged to ``dataset`` before any noise is drawn; without one, keeping account is left to the caller, and the
-    privacy statement says so. A ready ``plan`` brings its own epsilon, strategy and neighbours.
+    privacy statement says so. Without a ready ``plan``, which brings its own, epsilon is 1, the strategy "auto" and
+    neighbours are "add-remove".
     """
     account = _open_account(ledger, dataset)
     cube = source if isinstance(source, Cube) else _count(source, schema, person, max_rows, progress)
@@ -95,14 +96,27 @@ def _count(
 def _plan_for(
     cube: Cube,
     ready: Plan | None,
-    epsilon: EpsilonLike,
-    strategy: Strategy | str,
-    neighbours: str,
+    epsilon: EpsilonLike | None,
+    strategy: Strategy | str | None,
+    neighbours: str | None,
     workload: Workload | None,
 ) -> Plan:
     if ready is None:
         person, max_rows = (cube.unit.column, cube.unit.max_rows) if cube.unit.kind == "person" else (None, None)
-        return make_plan(cube.schema, epsilon, strategy, workload, neighbours, person=person, max_rows=max_rows)
+        return make_plan(
+            cube.schema,
+            1.0 if epsilon is None else epsilon,
+            strategy or "auto",
+            workload,
+            neighbours or "add-remove",
+            person=person,
+            max_rows=max_rows,
+        )
+    same_price = epsilon is None or read_epsilon(epsilon) == ready.epsilon
+    if not same_price or strategy not in (None, ready.strategy) or neighbours not in (None, str(ready.neighbours)):
+        raise PlanError(
+            "the plan has another epsilon, strategy or neighbours than are given beside it; leave those out"
+        )
     if ready.schema != cube.schema:
         raise PlanError("the plan is for another schema than the cube; plan with the cube's schema")
     if ready.unit != cube.unit:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,7 +150,7 @@ class Release:
         confidence: float = 0.95,
     ) -> Answer | DateAnswer:
         """Estimate the least value of an ordinal attribute that a share ``rank`` of the rows does not exceed."""
-        if not 0.0 <= rank <= 1.0:
+        if not isinstance(rank, Real) or not 0.0 <= rank <= 1.0:
             raise QueryError("the rank of a quantile lies between 0 and 1, 0.5 being the median")
         ordinal, groups = self._ordinal_groups(attribute, where, estimator)
         cells = quantile_of_groups(groups, rank, _check(confidence))
@@ -227,6 +228,6 @@ def _held(sizes: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
 
 
 def _check(confidence: float) -> float:
-    if not isinstance(confidence, int | float) or not 0.0 < confidence < 1.0:
+    if not isinstance(confidence, Real) or not 0.0 < confidence < 1.0:
         raise QueryError("confidence must lie between 0 and 1, for example 0.95")
     return float(confidence)

@@ -21,7 +21,12 @@ class Cube:
 
     def __init__(self, schema: Schema, counts: ArrayLike, unit: PrivacyUnit | None = None) -> None:
         schema = Schema.read(schema)
-        array = np.asarray(counts)
+        try:
+            array = np.asarray(counts)
+        except ValueError:
+            raise TableError(
+                "the counts of a cube must be an array of whole numbers, with rows of one length"
+            ) from None
         if array.dtype.kind not in "iu":
             raise TableError("the counts of a cube must be whole numbers; convert the array to an integer type")
         if array.shape != schema.shape:

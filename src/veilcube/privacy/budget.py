@@ -1,6 +1,5 @@
 """Epsilon as an exact fraction: ten charges of 0.1 spend a budget of 1 and not a hair more or less."""
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational, Real
@@ -8,6 +7,7 @@ from typing import TypeAlias
 
 from veilcube.errors import PrivacyError
 
+LARGEST_EPSILON = 10**9
 EpsilonLike: TypeAlias = int | float | str | Fraction
 
 
@@ -29,13 +29,16 @@ def _read_number(value: object) -> Fraction:
         raise wrong
     try:
         if isinstance(value, Rational):
-            return Fraction(int(value.numerator), int(value.denominator))
+            exact = Fraction(int(value.numerator), int(value.denominator))
+            if abs(exact) > LARGEST_EPSILON:
+                raise wrong
+            return exact
         if isinstance(value, str):
             # A text such as 1e999999999 would take gigabytes to expand: no epsilon needs more than a few digits.
-            if len(value) > 64 or abs(float(Fraction(value) if "/" in value else float(value))) > 1e9:
+            if len(value) > 64 or abs(float(Fraction(value) if "/" in value else float(value))) > LARGEST_EPSILON:
                 raise wrong
             return Fraction(value)
-        if isinstance(value, Real) and math.isfinite(value):
+        if isinstance(value, Real) and abs(float(value)) <= LARGEST_EPSILON:
             return Fraction(repr(float(value)))
     except (ValueError, ZeroDivisionError, OverflowError):
         raise wrong from None

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
 
 from veilcube.errors import PrivacyError
+
+MOST_ROWS = 10**9
 
 
 @dataclass(frozen=True)
@@ -18,8 +21,11 @@ class PrivacyUnit:
     def __post_init__(self) -> None:
         if self.kind not in ("row", "person"):
             raise PrivacyError(f"the privacy unit '{self.kind}' is not known; use 'row' or 'person'")
-        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, int) or self.max_rows < 1:
+        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, Integral):
             raise PrivacyError("max_rows must be a whole number of at least 1")
+        object.__setattr__(self, "max_rows", int(self.max_rows))
+        if not 1 <= self.max_rows <= MOST_ROWS:
+            raise PrivacyError(f"max_rows must be a whole number from 1 to {MOST_ROWS:,}")
         if (self.kind == "person") != (self.column is not None) or (self.kind == "row" and self.max_rows != 1):
             raise PrivacyError(
                 "a person unit needs the column that names the person and max_rows; a row unit has neither"

@@ -57,7 +57,9 @@ def read_condition(attribute: Attribute, condition: Condition) -> NDArray[np.boo
         if len(condition) != 2:
             raise QueryError(f"a range on '{attribute.name}' is a pair (low, high); use a list for a set of values")
         return attribute.mask(*attribute.cells_between(*condition))
-    if isinstance(condition, list | tuple | Set | np.ndarray):
+    if isinstance(condition, np.ndarray):
+        condition = condition.tolist()
+    if isinstance(condition, list | tuple | Set):
         return _read_set(attribute, list(condition))
     return attribute.mask(*attribute.cells_of(condition))  # type: ignore[arg-type]
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import prod
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +14,8 @@ from veilcube.query.sql import read_sql
 from veilcube.schema import Region, Schema
 
 MAX_QUERIES = 50_000_000
+# A group is a mask over its attribute; beyond this they would fill the memory.
+MOST_CELLS_OF_GROUPS = 200_000_000
 
 
 class Workload:
@@ -31,7 +34,7 @@ class Workload:
     def __init__(self, schema: Schema, queries: Sequence[Query]) -> None:
         if not isinstance(schema, Schema):
             raise QueryError("a workload needs a veilcube.Schema; read one with veilcube.Schema.from_toml")
-        if isinstance(queries, str | Mapping):
+        if isinstance(queries, str | Mapping) or not isinstance(queries, Sequence):
             raise QueryError("a workload is a list of queries; put a single one into a list")
         regions = [read_query(schema, query) for query in queries]
         low = np.zeros((len(regions), len(schema)), dtype=np.int64)
@@ -137,6 +140,10 @@ def grouped_regions(schema: Schema, region: Region, group_by: Sequence[str]) -> 
         return [region]
     axis = schema.axis(group_by[0])
     attribute = schema.attributes[axis]
+    if prod(schema[name].size for name in group_by) * attribute.size > MOST_CELLS_OF_GROUPS:
+        raise QueryError(
+            "GROUP BY gives too many groups for a workload; ask for them with release.count or release.marginal"
+        )
     parts = [
         region.intersect(Region.on_axis(schema.shape, axis, attribute.mask(cell, cell + 1)))
         for cell in range(attribute.size)
@@ -175,5 +182,5 @@ def _bounding_block(region: Region) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _limit(queries: int) -> None:
-    if not 1 <= queries <= MAX_QUERIES:
-        raise QueryError(f"a workload holds between 1 and {MAX_QUERIES:,} queries, not {queries:,}; use random_ranges")
+    if not isinstance(queries, Integral) or not 1 <= queries <= MAX_QUERIES:
+        raise QueryError(f"a workload holds between 1 and {MAX_QUERIES:,} queries, not {queries}; use random_ranges")

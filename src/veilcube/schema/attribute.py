@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veilcube.errors import QueryError, SchemaError
 from veilcube.schema.divisions import Bound, BoundaryRule, Calendar, CalendarUnit, Division, read_division
-from veilcube.schema.hierarchy import Hierarchy, HierarchySpec
+from veilcube.schema.hierarchy import Hierarchy, HierarchySpec, value_text
 
 OutsidePolicy: TypeAlias = Literal["reject", "clip", "other"]
 MissingPolicy: TypeAlias = Literal["reject", "cell"]
@@ -263,7 +263,7 @@ class Nominal(Attribute):
 
     def cells_of(self, value: object) -> tuple[int, int]:
         """Return the half-open run of cells of a value or of a node of the hierarchy."""
-        run = self._hierarchy.run_of(str(value))
+        run = self._hierarchy.run_of(value_text(value))
         if run is None:
             nodes = [*self._hierarchy.groups, *self.values]
             alike = [node for node in nodes if node.casefold() == str(value).casefold()]

@@ -353,7 +353,10 @@ def read_division(low: object, high: object, edges: Sequence[float] | None, unit
             raise SchemaError("give either low and high, or edges, not both")
         if isinstance(edges, str) or not isinstance(edges, Iterable):
             raise SchemaError("edges must be a list of numbers")
-        return Bins(tuple(_edge(edge) for edge in edges))
+        try:
+            return Bins(tuple(_edge(edge) for edge in edges))
+        except TypeError:
+            raise SchemaError("edges must be a list of numbers") from None
     if low is None or high is None:
         raise SchemaError(
             "an ordinal attribute needs low and high, or edges; take them from public knowledge, not the table"

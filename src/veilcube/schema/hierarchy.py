@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, Union
 
+import numpy as np
+
 from veilcube.errors import SchemaError
 
 HierarchySpec: TypeAlias = Mapping[str, Union["HierarchySpec", Sequence[Union[str, "HierarchySpec"]]]]
@@ -40,6 +42,8 @@ class Hierarchy:
     @classmethod
     def flat(cls, values: Sequence[object]) -> "Hierarchy":
         """Build the tree of a root and its leaves."""
+        if isinstance(values, np.ndarray):
+            values = values.tolist()
         if isinstance(values, str | bytes) or not isinstance(values, Sequence):
             raise SchemaError("values must be a list")
         if any(isinstance(value, Mapping) for value in values):
@@ -114,8 +118,13 @@ def _children_of(name: str, spec: object) -> list[tuple[str, object]]:
                 f"{_place(name)} holds something that is not a value; use missing='cell' for missing ones"
             )
         else:
-            found.append((str(entry), _VALUE))
+            found.append((value_text(entry), _VALUE))
     return found
+
+
+def value_text(value: object) -> str:
+    """Return how a value is spelled in a schema: 1.0 is 1, so that numbers match however a table stores them."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _is_value(entry: object) -> bool:

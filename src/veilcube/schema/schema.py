@@ -10,7 +10,10 @@ from veilcube.errors import QueryError, SchemaError
 from veilcube.schema.attribute import Attribute, read_attribute
 from veilcube.schema.toml import read_toml, write_toml
 
-MAX_ATTRIBUTES = 64
+# What a release file can hold: other readers of its arrays know no more axes.
+MAX_ATTRIBUTES = 32
+# The columns that stand beside an attribute's labels wherever answers are a table.
+RESERVED_NAMES = ("value", "low", "high", "stddev")
 
 
 class Schema:
@@ -35,6 +38,12 @@ class Schema:
         if not all(isinstance(attribute, Attribute) for attribute in attributes):
             raise SchemaError("a schema is a list of Ordinal and Nominal attributes")
         names = [attribute.name for attribute in attributes]
+        reserved = [name for name in names if name.lower() in RESERVED_NAMES]
+        if reserved:
+            raise SchemaError(
+                f"an attribute cannot be called '{reserved[0]}', which names a column of every answer; "
+                f"give it another name and say column='{reserved[0]}'"
+            )
         repeated = {name for name in names if names.count(name) > 1}
         if repeated:
             raise SchemaError(f"the attribute '{min(repeated)}' is listed twice; give each attribute its own name")
@@ -63,7 +72,7 @@ class Schema:
 
     def axis(self, name: str) -> int:
         """Return the position of an attribute; names are matched exactly, then without regard to case."""
-        if name in self._positions:
+        if isinstance(name, str) and name in self._positions:
             return self._positions[name]
         folded = [position for known, position in self._positions.items() if known.lower() == str(name).lower()]
         if len(folded) == 1:
@@ -80,7 +89,7 @@ class Schema:
         return len(self._attributes)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and self._attributes == other._attributes
+        return self is other or (isinstance(other, Schema) and self._attributes == other._attributes)
 
     def __hash__(self) -> int:
         return hash(self._attributes)

@@ -23,3 +23,14 @@ def test_an_empty_block_sums_to_zero_by_either_way() -> None:
     assert BlockSums(cells)(*empty).tolist() == [0]
     many = np.repeat(empty[0], 20_000, axis=0), np.repeat(empty[1], 20_000, axis=0)
     assert not BlockSums(cells)(*many).any()
+
+
+def test_many_short_axes_never_build_a_table_that_dwarfs_the_cube() -> None:
+    cells = np.random.default_rng(1).integers(0, 9, (2,) * 14)
+    sums = BlockSums(cells)
+    low = np.random.default_rng(2).integers(0, 2, (20_000, 14))
+    assert sums(low, low).tolist() == cells[tuple(low.T)].tolist()
+    high = np.ones_like(low)
+    expected = [cells[tuple(slice(first, 2) for first in row)].sum() for row in low[:200]]
+    assert sums(low, high)[:200].tolist() == expected
+    assert sums._table is None

@@ -160,6 +160,10 @@ def test_whole_number_axes_are_numbers_in_exports() -> None:
         (lambda: RELEASE.quantile("age", 1.5), "between 0 and 1"),
         (lambda: RELEASE.mean("age", where={"age": None}), "no cell"),
         (RELEASE.marginal, "at least one"),
+        (lambda: RELEASE.marginal(["age"]), "no attribute"),
+        (lambda: RELEASE.quantile("age", "x"), "between 0 and 1"),
+        (lambda: Workload(SCHEMA, None), "list"),
+        (lambda: Workload.random_ranges(SCHEMA, 2.5, 0), "between 1 and"),
         (lambda: RELEASE.marginal("age", "age"), "twice"),
         (lambda: RELEASE.answer([{"age": 20}]), "Workload"),
         (lambda: RELEASE.answer(Workload.prefixes(Schema([Ordinal("age", 1, 3)]))), "another schema"),
@@ -191,3 +195,8 @@ def test_many_answers_print_as_a_table_with_their_labels() -> None:
 
 def test_only_a_release_of_persons_says_what_it_counted() -> None:
     assert RELEASE.counted is None
+
+
+def test_numpy_scalars_are_as_good_as_numbers() -> None:
+    assert RELEASE.count(age=np.array(22)).value == RELEASE.count(age=np.int64(22)).value == RELEASE.count(age=22).value
+    assert RELEASE.count(age=22, confidence=np.float32(0.5)).confidence == 0.5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from veilcube.errors import SchemaError
-from veilcube.schema import Hierarchy
+from veilcube.schema import Hierarchy, Nominal
 from veilcube.schema.hierarchy import MAX_DEPTH
 
 UNEVEN = {"Office": {"Law": ["Judge"], "IT": ["Dev", "Ops"]}, "Care": ["Nurse", {"Home": ["Aide", "Cook"]}, "Doctor"]}
@@ -134,3 +134,10 @@ def test_refuses_a_value_in_two_places(spec: object) -> None:
 def test_refuses_a_name_that_means_two_things(spec: object) -> None:
     with pytest.raises(SchemaError, match="stands for two different things; rename one of them"):
         Hierarchy.read(spec)
+
+
+def test_whole_floats_are_spelled_as_whole_numbers() -> None:
+    rating = Nominal("rating", [1.0, 2.0, 2.5])
+    assert rating.values == ("1", "2", "2.5")
+    assert rating.cells_of(1.0) == rating.cells_of("1") == rating.cells_of(1) == (0, 1)
+    assert Nominal("rating", np.array([1, 2])).values == ("1", "2")

@@ -220,3 +220,15 @@ class TestToml:
     def test_refuses_a_place_that_cannot_be_written(self, tmp_path: Path) -> None:
         with pytest.raises(SchemaError, match=r"cannot write the schema file .*: No such file"):
             SCHEMA.to_toml(tmp_path / "no folder" / "schema.toml")
+
+
+@pytest.mark.parametrize("name", ["value", "low", "High", "stddev"])
+def test_an_attribute_cannot_have_the_name_of_an_answers_column(name: str) -> None:
+    with pytest.raises(SchemaError, match="another name"):
+        Schema([Ordinal(name, 1, 3)])
+    assert Schema([Ordinal("price", 1, 3, column=name)]).names == ("price",)
+
+
+def test_more_attributes_than_a_release_file_holds_are_refused() -> None:
+    with pytest.raises(SchemaError, match="at most 32"):
+        Schema([Ordinal(f"a{number}", 1, 1) for number in range(33)])

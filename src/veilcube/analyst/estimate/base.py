@@ -48,6 +48,9 @@ class GroupedCounts(Protocol):
     def half_width_of(self, weights: NDArray[np.float64], confidence: float) -> float:
         """Return w such that the noise of a weighted sum of the groups stays within ±w with ``confidence``."""
 
+    def prefix_variances(self, inside: float, outside: float) -> NDArray[np.float64]:
+        """Return the variance for each k of the sum that weighs groups 0..k ``inside`` and the rest ``outside``."""
+
     def prefix_half_widths(self, inside: float, outside: float, confidence: float) -> NDArray[np.float64]:
         """Return the half-width for each k of the sum that weighs groups 0..k ``inside`` and the rest ``outside``."""
 

@@ -10,6 +10,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+# What starting one slice costs, in cells summed; and how much larger than the cube a table may be.
+CELLS_WORTH_A_SLICE = 5_000
+LARGEST_GROWTH = 8
+
 
 class BlockSums:
     """Exact sums of integer cells over blocks; builds its table on the first call that is worth it."""
@@ -20,9 +24,10 @@ class BlockSums:
 
     def __call__(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the sum of each block, inclusive indices of shape (blocks, axes); an empty block has high < low."""
-        touched = float(np.prod((high - low + 1).astype(np.float64), axis=1).sum())
-        # A table costs about one pass per axis over all cells: cheaper as soon as the slices would touch more.
-        if self._table is None and touched <= 2.0 * self._cells.ndim * self._cells.size and len(low) <= 10_000:
+        if np.array_equal(low, high):
+            single: NDArray[np.int64] = self._cells[tuple(low.T)]
+            return single
+        if self._table is None and not self._is_table_worth_it(low, high):
             return self._by_slices(low, high)
         if self._table is None:
             self._table = _summed_area_table(self._cells)
@@ -30,6 +35,18 @@ class BlockSums:
         strides = np.array([prod(self._table.shape[axis + 1 :]) for axis in range(self._table.ndim)], dtype=np.int64)
         _corner_sums(self._table.ravel(), strides, low, high, sums)
         return sums
+
+    def _is_table_worth_it(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> bool:
+        """Compare the cells that slices would touch with the cost of a table and of its 2^d corners per block.
+
+        On many short axes a table is far larger than the cube (3^k entries for k binary attributes) and is never built.
+        """
+        axes = self._cells.ndim
+        if prod(size + 1 for size in self._cells.shape) > LARGEST_GROWTH * self._cells.size:
+            return False
+        touched = float(np.prod((high - low + 1).astype(np.float64), axis=1).sum())
+        by_slices = touched + CELLS_WORTH_A_SLICE * len(low)
+        return by_slices > 2.0 * axes * self._cells.size + len(low) * 2.0**axes
 
     def _by_slices(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
         blocks = (

@@ -100,6 +100,12 @@ class SummedGroups:
             return heaviest * float(half_widths(self.noise, terms, confidence)[0])
         return weighted_half_width(self.noise, used, sizes, confidence)
 
+    def prefix_variances(self, inside: float, outside: float) -> NDArray[np.float64]:
+        """Return the variance for each k of the sum that weighs groups 0..k ``inside`` and the rest ``outside``."""
+        upto = np.cumsum(self.sizes).astype(np.float64)
+        terms: NDArray[np.float64] = inside**2 * upto + outside**2 * (upto[-1] - upto)
+        return self.noise.variance * terms
+
     def prefix_half_widths(self, inside: float, outside: float, confidence: float) -> NDArray[np.float64]:
         """Return the half-width for each k of the sum that weighs groups 0..k ``inside`` and the rest ``outside``."""
         upto = np.cumsum(self.sizes)

@@ -65,34 +65,47 @@ def _fieller(
 
 
 def distribution_of_groups(groups: GroupedCounts, confidence: float) -> Estimates:
-    """Estimate, for each group in order, the share of the counts at or below it."""
-    steps = len(groups.counts)
-    total = float(groups.counts.sum())
-    value = np.clip(isotonic_regression(np.cumsum(groups.counts)).x / total, 0, 1) if total > 0 else np.full(steps, 0.5)
-    low, high, stddev = np.zeros(steps), np.ones(steps), np.full(steps, np.inf)
-    for step in range(steps):
-        upto = np.where(np.arange(steps) <= step, 1.0, 0.0)
-        width = _widest_share_width(groups, upto, confidence)
-        low[step], high[step] = _fieller(groups, upto, width, (0.0, 1.0))
-        if total > 0:
-            stddev[step] = np.sqrt(groups.variance_of(upto - value[step])) / total
+    """Estimate, for each group in order, the share C(k) / N of the counts at or below it."""
+    steps, total, below = len(groups.counts), float(groups.counts.sum()), np.cumsum(groups.counts)
+    value = np.clip(isotonic_regression(below).x / total, 0, 1) if total > 0 else np.full(steps, 0.5)
+    low, high = _share_intervals(groups, confidence)
+    variance_of_all = groups.prefix_variances(1, 1)
+    of_both = (groups.prefix_variances(2, 1) - groups.prefix_variances(0, 1)) / 4
+    variance = groups.prefix_variances(1, 0) - 2 * value * of_both + value**2 * variance_of_all
+    stddev = np.sqrt(np.maximum(variance, 0)) / total if total > 0 else np.full(steps, np.inf)
     value[-1] = low[-1] = high[-1] = 1.0
     stddev[-1] = 0.0
     return Estimates(value, np.minimum(low, value), np.maximum(high, value), stddev)
 
 
-def _widest_share_width(groups: GroupedCounts, upto: NDArray[np.float64], confidence: float) -> float:
-    """Return the largest standardised width of C - f N over all shares f.
+def _share_intervals(groups: GroupedCounts, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Solve (C(k) - f N)² <= width² Var(C(k) - f N) for f, for every k at once."""
+    total, below = float(groups.counts.sum()), np.cumsum(groups.counts)
+    width = _widest_share_widths(groups, confidence)
+    of_both = (groups.prefix_variances(2, 1) - groups.prefix_variances(0, 1)) / 4
+    square = total**2 - width**2 * groups.prefix_variances(1, 1)
+    half_linear = below * total - width**2 * of_both
+    constant = below**2 - width**2 * groups.prefix_variances(1, 0)
+    inside = half_linear**2 - square * constant
+    solvable = (square > 0) & (inside >= 0)
+    root, divisor = np.sqrt(np.where(solvable, inside, 0)), np.where(solvable, square, 1)
+    low = np.where(solvable, (half_linear - root) / divisor, 0.0)
+    high = np.where(solvable, (half_linear + root) / divisor, 1.0)
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)
+
+
+def _widest_share_widths(groups: GroupedCounts, confidence: float) -> NDArray[np.float64]:
+    """Return for each k the largest standardised width of C(k) - f N over all shares f.
 
     The law of a weighted sum lies furthest from the normal law where its terms are fewest, at f = 0 or f = 1, and
     nearest where they are all alike: one of the three ends is widest whatever the confidence.
     """
-    widths = [0.0]
-    for weights in (upto, 1 - upto, np.ones_like(upto)):
-        variance = groups.variance_of(weights)
-        if variance > 0:
-            widths.append(groups.half_width_of(weights, confidence) / float(np.sqrt(variance)))
-    return max(widths)
+    widths = np.zeros(len(groups.counts))
+    for inside, outside in ((1, 0), (0, 1), (1, 1)):
+        variance = groups.prefix_variances(inside, outside)
+        half_widths = groups.prefix_half_widths(inside, outside, confidence)
+        widths = np.maximum(widths, half_widths / np.sqrt(np.where(variance > 0, variance, np.inf)))
+    return widths
 
 
 def quantile_of_groups(groups: GroupedCounts, rank: float, confidence: float) -> tuple[int, int, int]:
