@@ -22,7 +22,7 @@ from veilcube.planner import Plan, Strategy
 from veilcube.planner import plan as make_plan
 from veilcube.privacy import EpsilonLike, PrivacyStatement, read_epsilon
 from veilcube.query import Workload
-from veilcube.release import NoisyMeasurement, ReleaseRecord
+from veilcube.release import NoisyMeasurement, ReleaseRecord, require_savable
 from veilcube.schema import Schema
 
 Progress: TypeAlias = Callable[[float | None], None]
@@ -59,6 +59,8 @@ def release(
     mechanism = mechanism_for(chosen)
     statement = mechanism.claim(chosen)
     require_memory(3 * 8 * cube.schema.cells, "drawing the noise")
+    # What could not be saved must not be paid for.
+    require_savable(cube.schema, statement, [(chosen.operator, chosen.noise)], chosen.to_dict())
     receipt = _charge(
         account, statement, f"release of {', '.join(cube.schema.names)} by {chosen.strategy.name}", analyst
     )

@@ -78,6 +78,21 @@ def test_a_person_unit_makes_more_noise_and_says_so(tmp_path: Path) -> None:
     assert "at most 2 rows per person" in release.counted
 
 
+def test_a_plan_and_another_price_beside_it_are_refused(ledger: vc.Ledger) -> None:
+    plan = vc.plan(SCHEMA, epsilon="1/2")
+    with pytest.raises(PlanError, match="another epsilon"):
+        vc.release(CUBE, epsilon=0.01, plan=plan, ledger=ledger, dataset="people")
+    assert ledger.history("people") == []
+    assert vc.release(CUBE, epsilon=0.5, plan=plan).privacy.epsilon == plan.epsilon
+
+
+def test_a_release_that_could_not_be_saved_is_refused_before_it_is_charged(ledger: vc.Ledger) -> None:
+    schema = vc.Schema([vc.Nominal("name", ["\ud800x", "b"])])
+    with pytest.raises(vc.VeilcubeError):
+        vc.release(vc.Cube(schema, [1, 2]), ledger=ledger, dataset="people")
+    assert ledger.history("people") == []
+
+
 def test_a_schema_may_be_named_by_its_file(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("age\n7\n")
     SCHEMA.to_toml(tmp_path / "people.toml")

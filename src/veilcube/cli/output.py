@@ -5,6 +5,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from typing import NoReturn
 
 from rich.box import SIMPLE_HEAD
@@ -92,9 +93,13 @@ def show_number(value: object) -> str:
 
     >>> show_number(12345.678), show_number(12.0), show_number(0.123456)
     ('12,346', '12', '0.1235')
+    >>> show_number(10**400)
+    '1.000e+400'
     """
     if isinstance(value, date) or not isinstance(value, int | float):
         return str(value)
+    if isinstance(value, int) and abs(value) > sys.float_info.max:  # a file may hold any integer
+        return f"{Decimal(value):.4g}"
     if not math.isfinite(value):
         return "-"
     if abs(value) >= 1000 or float(value).is_integer():

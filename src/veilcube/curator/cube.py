@@ -9,6 +9,7 @@ from veilcube.schema import Schema
 
 # Room for noise and for sums over all cells: a count beyond this is no number of people.
 LARGEST_COUNT = 2**48
+LARGEST_TOTAL = 2**60
 
 
 class Cube:
@@ -31,8 +32,12 @@ class Cube:
             raise TableError("the counts of a cube must be whole numbers; convert the array to an integer type")
         if array.shape != schema.shape:
             raise TableError(f"the counts have shape {array.shape}, but the schema asks for {schema.shape}")
-        if array.size and (int(array.min()) < 0 or int(array.max()) > LARGEST_COUNT):
-            raise TableError("the counts of a cube must lie between 0 and 2**48")
+        if array.size and (
+            int(array.min()) < 0
+            or int(array.max()) > LARGEST_COUNT
+            or float(array.sum(dtype=np.float64)) > LARGEST_TOTAL
+        ):
+            raise TableError("the counts of a cube must lie between 0 and 2**48, and their total below 2**60")
         self._keep(schema, array.astype(np.int64, order="C"), unit or PrivacyUnit.row())
 
     @classmethod

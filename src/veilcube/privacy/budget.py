@@ -8,6 +8,8 @@ from typing import TypeAlias
 from veilcube.errors import PrivacyError
 
 LARGEST_EPSILON = 10**9
+SMALLEST_EPSILON = 1e-30
+LONGEST_TEXT = 64
 EpsilonLike: TypeAlias = int | float | str | Fraction
 
 
@@ -35,7 +37,10 @@ def _read_number(value: object) -> Fraction:
             return exact
         if isinstance(value, str):
             # A text such as 1e999999999 would take gigabytes to expand: no epsilon needs more than a few digits.
-            if len(value) > 64 or abs(float(Fraction(value) if "/" in value else float(value))) > LARGEST_EPSILON:
+            if len(value) > LONGEST_TEXT:
+                raise wrong
+            size = abs(float(Fraction(value) if "/" in value else float(value)))
+            if not SMALLEST_EPSILON <= size <= LARGEST_EPSILON:
                 raise wrong
             return Fraction(value)
         if isinstance(value, Real) and abs(float(value)) <= LARGEST_EPSILON:

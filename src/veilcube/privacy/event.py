@@ -1,12 +1,15 @@
 """Privacy events: what was done to the data, apart from what it costs (that is the accountant's question)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
 from veilcube.errors import PrivacyError
 from veilcube.privacy.budget import write_fraction
+from veilcube.privacy.ratio import read_ratio
+
+LARGEST_SENSITIVITY = 2**62
 
 
 @dataclass(frozen=True)
@@ -17,8 +20,8 @@ class LaplaceEvent:
     scale: Fraction
 
     def __post_init__(self) -> None:
-        if self.sensitivity < 1 or self.scale <= 0:
-            raise PrivacyError("a Laplace event needs a sensitivity of at least 1 and a scale above 0")
+        if not 1 <= self.sensitivity <= LARGEST_SENSITIVITY or self.scale <= 0:
+            raise PrivacyError("a Laplace event needs a sensitivity from 1 to 2^62 and a scale above 0")
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
@@ -49,17 +52,61 @@ class ParallelEvent:
 
 Event: TypeAlias = LaplaceEvent | SequentialEvent | ParallelEvent
 MAX_NESTING = 32
+MAX_EVENTS = 1_000
+MAX_SCALE_DIGITS = 200_000
 
 
-def read_event(data: Mapping[str, object], depth: int = 0) -> Event:
-    """Rebuild an event from ``to_dict``."""
-    kind = data.get("kind")
+def read_event(data: Mapping[str, object]) -> Event:
+    """Rebuild an event from ``to_dict``; the data is untrusted, so its numbers, depth and size are bounded."""
     try:
-        if kind == "laplace":
-            return LaplaceEvent(int(str(data["sensitivity"])), Fraction(str(data["scale"])))
-        if kind in ("sequential", "parallel") and depth < MAX_NESTING:
-            inner = tuple(read_event(part, depth + 1) for part in data["events"])  # type: ignore[attr-defined]
-            return SequentialEvent(inner) if kind == "sequential" else ParallelEvent(inner)
-    except (KeyError, ValueError, TypeError, AttributeError, ZeroDivisionError) as problem:
+        _check_size(data)
+        return _read_event(data)
+    except (KeyError, ValueError, TypeError, AttributeError) as problem:
         raise PrivacyError("the privacy event is not well formed") from problem
+
+
+def laplace_events(event: Event) -> Iterator[LaplaceEvent]:
+    """Every Laplace event that an event is made of."""
+    if isinstance(event, LaplaceEvent):
+        yield event
+    else:
+        for inner in event.events:
+            yield from laplace_events(inner)
+
+
+def _check_size(data: Mapping[str, object]) -> None:
+    """Bound the work before any of it is done: the cost of many events is a fraction that grows with each of them."""
+    digits = 0
+    for count, node in enumerate(_nodes(data, 0), start=1):
+        digits += len(str(node.get("scale", "")))
+        if count > MAX_EVENTS or digits > MAX_SCALE_DIGITS:
+            raise PrivacyError(f"the privacy event has more than {MAX_EVENTS:,} parts or too many digits")
+
+
+def _nodes(data: Mapping[str, object], depth: int) -> Iterator[Mapping[str, object]]:
+    if depth > MAX_NESTING:
+        raise PrivacyError(f"the privacy event is nested more than {MAX_NESTING} deep")
+    yield data
+    for part in _parts(data):
+        yield from _nodes(part, depth + 1)
+
+
+def _parts(data: Mapping[str, object]) -> list[Mapping[str, object]]:
+    parts = data.get("events", [])
+    if not isinstance(parts, list):
+        raise TypeError("the parts of an event must be a list")
+    return parts
+
+
+def _read_event(data: Mapping[str, object]) -> Event:
+    kind = data.get("kind")
+    if kind == "laplace":
+        if type(data["sensitivity"]) is not int:
+            raise TypeError("a sensitivity must be an integer")
+        return LaplaceEvent(data["sensitivity"], read_ratio(data["scale"]))
+    inner = tuple(_read_event(part) for part in _parts(data))
+    if kind == "sequential":
+        return SequentialEvent(inner)
+    if kind == "parallel":
+        return ParallelEvent(inner)
     raise PrivacyError("the privacy event is of a kind that this version does not know")

@@ -5,7 +5,6 @@ and V is computed with ``expm1`` so that no formula cancels, whether the scale i
 """
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,13 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilcube.errors import PrivacyError
+from veilcube.privacy.ratio import read_ratio
 
 KIND = "discrete-laplace"
 # Outside these scales the sixth cumulant leaves the range of a double; no count that fits in 64 bits needs more.
 SMALLEST_SCALE = Fraction(1, 2**64)
 LARGEST_SCALE = Fraction(2**128)
-# A release file is untrusted text: Fraction("1e999999999") would take all memory, so only short ratios are parsed.
-_RATIO = re.compile(r"[0-9]{1,100}(?:/[0-9]{1,100})?", re.ASCII)
+_MAX_DIGITS = 100
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,10 @@ class DiscreteLaplace:
         """Read what ``to_json`` wrote; the text is untrusted, so anything else is refused."""
         if document.get("kind") != KIND:
             raise PrivacyError(f'the kind of noise is not known here: only "{KIND}" can be read, so update veilcube')
-        ratio = document.get("scale")
-        if not isinstance(ratio, str) or not _RATIO.fullmatch(ratio) or not int(ratio.partition("/")[2] or "1"):
+        try:
+            scale = read_ratio(document.get("scale"), _MAX_DIGITS)
+        except ValueError as problem:
             raise PrivacyError(
                 'the noise scale must be an exact ratio in text such as "7/2": repair or remake the file'
-            )
-        return cls(Fraction(ratio))
+            ) from problem
+        return cls(scale)

@@ -6,9 +6,10 @@ from fractions import Fraction
 
 from veilcube.errors import PrivacyError
 from veilcube.privacy.accountant import epsilon_of
-from veilcube.privacy.budget import show_fraction, write_fraction
+from veilcube.privacy.budget import LARGEST_EPSILON, show_fraction, write_fraction
 from veilcube.privacy.event import Event, read_event
 from veilcube.privacy.neighbours import Neighbours
+from veilcube.privacy.ratio import read_ratio
 from veilcube.privacy.unit import PrivacyUnit
 
 _CHANGES = {Neighbours.ADD_REMOVE: "adding or removing", Neighbours.REPLACE: "replacing"}
@@ -64,16 +65,19 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> "PrivacyStatement":
-        """Rebuild from ``to_dict``."""
+        """Rebuild from ``to_dict``; the data is untrusted, so epsilon must lie in (0, 10^9]."""
         try:
             charged_to = data["charged_to"]
+            epsilon = read_ratio(data["epsilon"])
+            if not 0 < epsilon <= LARGEST_EPSILON:
+                raise PrivacyError("the epsilon of a privacy statement must be above 0 and at most 10^9")
             return cls(
-                Fraction(str(data["epsilon"])),
+                epsilon,
                 Neighbours.read(str(data["neighbours"])),
                 PrivacyUnit.from_dict(data["unit"]),  # type: ignore[arg-type]
                 read_event(data["event"]),  # type: ignore[arg-type]
                 str(data["proof"]),
                 None if charged_to is None else str(charged_to),
             )
-        except (KeyError, ValueError, TypeError, AttributeError, ZeroDivisionError) as problem:
+        except (KeyError, ValueError, TypeError, AttributeError) as problem:
             raise PrivacyError("the privacy statement is not well formed") from problem

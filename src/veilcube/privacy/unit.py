@@ -26,6 +26,8 @@ class PrivacyUnit:
         object.__setattr__(self, "max_rows", int(self.max_rows))
         if not 1 <= self.max_rows <= MOST_ROWS:
             raise PrivacyError(f"max_rows must be a whole number from 1 to {MOST_ROWS:,}")
+        if self.column is not None and not isinstance(self.column, str):
+            raise PrivacyError("person must be the name of the column that names the person")
         if (self.kind == "person") != (self.column is not None) or (self.kind == "row" and self.max_rows != 1):
             raise PrivacyError(
                 "a person unit needs the column that names the person and max_rows; a row unit has neither"

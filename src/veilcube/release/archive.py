@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from veilcube.release.zarr_format import (
     metadata_documents,
     parse_array_document,
     plan_layout,
+    plan_widest_layout,
 )
 
 FORMAT = "veilcube-release"
@@ -44,6 +45,7 @@ _SHARE_OF_MEMORY = 0.8
 _WORKERS = min(4, os.cpu_count() or 1)
 _CHUNKS_AHEAD = 2 * _WORKERS  # bounds the memory in flight: each is at most a chunk and its compressed form
 
+Shape: TypeAlias = tuple[int, ...]
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -71,10 +73,8 @@ def write_archive(
     ``format_version`` belong to this module. Equal content gives equal bytes. Raises ``ReleaseFileError`` and leaves an
     older file at ``path`` as it was.
     """
-    layouts = _plan_layouts(arrays, dimensions)
+    layouts = _plan_layouts(arrays, dimensions, plan_layout)
     documents = _encode_documents(manifest, layouts)
-    if len(documents) + sum(layout.chunk_count for layout in layouts.values()) > MAX_ENTRIES:
-        raise ReleaseFileError("the release has more parts than one file can hold; release fewer or smaller arrays")
     with (
         atomic_file(path) as stream,
         ThreadPoolExecutor(_WORKERS) as pool,
@@ -86,11 +86,25 @@ def write_archive(
             add_entry(archive, name, chunk)
 
 
-def read_archive(path: Path, *, memory_limit: int | None = None) -> Archive:
+def require_writable(
+    manifest: Mapping[str, object], shapes: Mapping[str, Shape], *, dimensions: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise the ``ReleaseFileError`` that ``write_archive`` would raise for this manifest and any such arrays."""
+    _encode_documents(manifest, _plan_layouts(shapes, dimensions, plan_widest_layout))
+
+
+def read_archive(
+    path: Path,
+    *,
+    memory_limit: int | None = None,
+    expected: Callable[[dict[str, JsonValue]], Mapping[str, Shape]] | None = None,
+) -> Archive:
     """Read a release file that may come from anyone, into int64 arrays.
 
-    The arrays may take ``memory_limit`` bytes together; the default is most of the memory that is available. Raises
-    ``ReleaseFileError`` if the file is missing, damaged, too large, from a newer version, or not a release.
+    The arrays may take ``memory_limit`` bytes together; the default is most of the memory that is available.
+    ``expected`` tells from the manifest which arrays of which shapes belong to it; a file with others is refused before
+    any of them is decoded. Raises ``ReleaseFileError`` if the file is missing, damaged, too large, from a newer
+    version, or not a release.
     """
     with _opened(path) as descriptor:
         try:
@@ -101,7 +115,10 @@ def read_archive(path: Path, *, memory_limit: int | None = None) -> Archive:
                     f"{path} has release format {version}, but this veilcube reads formats up to {FORMAT_VERSION}; "
                     "upgrade veilcube to open it"
                 )
+            shapes = None if expected is None else expected(manifest)
             layouts = _read_layouts(descriptor, entries)
+            if shapes is not None and shapes != {name: layout.shape for name, layout in layouts.items()}:
+                raise ValueError("its arrays are not those that its measurements call for")
             _check_memory(path, layouts, memory_limit)
             arrays = _read_arrays(descriptor, entries, layouts)
         except ValueError as error:
@@ -132,14 +149,16 @@ def _chunk_places(layouts: Mapping[str, ArrayLayout]) -> Iterator[_ChunkPlace]:
 
 
 def _plan_layouts(
-    arrays: Mapping[str, NDArray[np.integer]], dimensions: Mapping[str, Sequence[str]]
+    arrays: Mapping[str, _Item],
+    dimensions: Mapping[str, Sequence[str]],
+    plan: Callable[[_Item, Sequence[str]], ArrayLayout],
 ) -> dict[str, ArrayLayout]:
     if arrays.keys() != dimensions.keys():
         raise ReleaseFileError("the arrays and the names of their axes do not match; give both for each array")
     layouts = {}
     for name, values in arrays.items():
         try:
-            layouts[name] = plan_layout(values, dimensions[name])
+            layouts[name] = plan(values, dimensions[name])
         except ValueError as error:
             raise ReleaseFileError(f"the array {name!r} cannot be saved because {error}; mend it first") from error
     return layouts
@@ -149,12 +168,13 @@ def _encode_documents(manifest: Mapping[str, object], layouts: Mapping[str, Arra
     if manifest.keys() & _OWN_KEYS:
         raise ReleaseFileError("the manifest may not set 'format' or 'format_version'; leave them to write_archive")
     try:
-        documents = {
-            MANIFEST_NAME: dump_json({"format": FORMAT, "format_version": FORMAT_VERSION, **manifest}, indent=1)
-        }
-        return documents | {name: dump_json(document) for name, document in metadata_documents(layouts).items()}
+        documents = {MANIFEST_NAME: dump_json({"format": FORMAT, "format_version": FORMAT_VERSION, **manifest})}
+        documents |= {name: dump_json(document) for name, document in metadata_documents(layouts).items()}
     except ValueError as error:
         raise ReleaseFileError(f"the release cannot be described in its file because {error}; mend it first") from error
+    if len(documents) + sum(layout.chunk_count for layout in layouts.values()) > MAX_ENTRIES:
+        raise ReleaseFileError("the release has more parts than one file can hold; release fewer or smaller arrays")
+    return documents
 
 
 def _encode(arrays: Mapping[str, NDArray[np.integer]], place: _ChunkPlace) -> tuple[str, memoryview]:

@@ -4,72 +4,156 @@ The layout is described in docs/decisions/0003-release-file.md; docs/how-to/read
 other programs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
-from typing import cast
 
 from veilcube.errors import ReleaseFileError, VeilcubeError
-from veilcube.operators import read_operator
+from veilcube.operators import Operator, read_operator
 from veilcube.privacy import PrivacyStatement
 from veilcube.privacy.noise import DiscreteLaplace
-from veilcube.release.archive import Archive, read_archive, write_archive
+from veilcube.release.archive import read_archive, require_writable, write_archive
 from veilcube.release.measurement import NoisyMeasurement
-from veilcube.release.record import ReleaseRecord
-from veilcube.release.strict_json import JsonValue
+from veilcube.release.record import LARGEST_SUM, ReleaseRecord
 from veilcube.schema import Schema
+
+# What the ledger adds to a statement after the check and before saving: the names of a dataset and of a charge.
+_ROOM_FOR_CHARGE = "x" * 4096
 
 
 def save_record(record: ReleaseRecord, path: str | Path) -> None:
     """Write a record to ``path``, whole or not at all."""
-    manifest: dict[str, object] = {
-        "schema": record.schema.to_dict(),
-        "privacy": record.statement.to_dict(),
-        "plan": dict(record.plan),
-        "measurements": [
-            {"array": _array_name(i), "operator": part.operator.to_dict(), "noise": part.noise.to_json()}
-            for i, part in enumerate(record.measurements)
-        ],
-        "created": record.created,
-        "made_with": record.made_with,
-    }
+    parts = [(part.operator, part.noise) for part in record.measurements]
     write_archive(
-        Path(path),
-        cast(dict[str, JsonValue], manifest),  # every to_dict returns JSON values; the writer refuses anything else
+        _read_path(path),
+        _manifest(record.schema, record.statement, parts, record.plan, record.created, record.made_with),
         {_array_name(i): part.values for i, part in enumerate(record.measurements)},
         dimensions={_array_name(i): part.operator.dimensions for i, part in enumerate(record.measurements)},
     )
 
 
+def require_savable(
+    schema: Schema,
+    statement: PrivacyStatement,
+    parts: Sequence[tuple[Operator, DiscreteLaplace]],
+    plan: Mapping[str, object],
+) -> None:
+    """Raise ``ReleaseFileError`` if a release of these parts could not be saved or opened again, whatever its values.
+
+    Meant for the moment before a charge: everything that is known by then is built as saving would build it.
+    """
+    roomy = statement if statement.charged_to is not None else statement.charged(_ROOM_FOR_CHARGE)
+    require_writable(
+        _manifest(schema, roomy, parts, plan, "0000-00-00T00:00:00+00:00", "veilcube " + "0" * 64),
+        {_array_name(i): operator.measurement_shape for i, (operator, _) in enumerate(parts)},
+        dimensions={_array_name(i): operator.dimensions for i, (operator, _) in enumerate(parts)},
+    )
+    try:
+        PrivacyStatement.from_dict(statement.to_dict())
+        for _, noise in parts:
+            DiscreteLaplace.from_json(noise.to_json())
+    except (VeilcubeError, ValueError) as problem:
+        raise ReleaseFileError(
+            "the privacy statement or its noise could not be read back from a file; choose an epsilon with fewer digits"
+        ) from problem
+    # The noise on n cells sums to about n times its scale; twice that leaves room for chance.
+    if any(2 * prod(operator.measurement_shape) * noise.scale >= LARGEST_SUM for operator, noise in parts):
+        raise ReleaseFileError(
+            "the noise is so large for so many cells that sums leave 64 bits; choose a larger epsilon or fewer cells"
+        )
+
+
 def open_record(path: str | Path) -> ReleaseRecord:
     """Read a record from an untrusted file: no code runs, and every part is checked before memory is taken for it."""
-    archive = read_archive(Path(path))
-    try:
-        return _read_record(archive)
-    except ReleaseFileError:
-        raise
-    except (VeilcubeError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as problem:
-        raise ReleaseFileError(f"{path} is not a well-formed release; ask for a new copy of the file") from problem
+    drafts: list[_Draft] = []
+
+    def expected_shapes(manifest: Mapping[str, object]) -> Mapping[str, tuple[int, ...]]:
+        drafts.append(_read_draft(manifest))
+        return {_array_name(i): operator.measurement_shape for i, (operator, _) in enumerate(drafts[0].parts)}
+
+    with _well_formed(path):
+        arrays = read_archive(_read_path(path), expected=expected_shapes).arrays
+        draft = drafts[0]
+        measurements = tuple(
+            NoisyMeasurement(operator, arrays[_array_name(i)], noise) for i, (operator, noise) in enumerate(draft.parts)
+        )
+        return ReleaseRecord(draft.schema, draft.statement, measurements, draft.plan, draft.created, draft.made_with)
 
 
-def _read_record(archive: Archive) -> ReleaseRecord:
-    manifest = archive.manifest
+@dataclass(frozen=True)
+class _Draft:
+    """What the manifest says of a release, before its arrays are read."""
+
+    schema: Schema
+    statement: PrivacyStatement
+    parts: tuple[tuple[Operator, DiscreteLaplace], ...]
+    plan: Mapping[str, object]
+    created: str
+    made_with: str
+
+
+def _read_draft(manifest: Mapping[str, object]) -> _Draft:
     entries = manifest["measurements"]
     if not isinstance(entries, list):
-        raise TypeError("measurements must be a list")
-    return ReleaseRecord(
-        schema=Schema.from_dict(_mapping(manifest["schema"])),
+        raise ReleaseFileError("the release does not list its measurements; ask for a new copy of the file")
+    schema = Schema.from_dict(_mapping(manifest["schema"]))
+    parts = tuple(_read_part(_mapping(entry), _array_name(i)) for i, entry in enumerate(entries))
+    if any(operator.cell_shape != schema.shape for operator, _ in parts):
+        raise ReleaseFileError("a measurement of the release is for another schema")
+    return _Draft(
+        schema=schema,
         statement=PrivacyStatement.from_dict(_mapping(manifest["privacy"])),
-        measurements=tuple(_read_measurement(archive, _mapping(entry)) for entry in entries),
+        parts=parts,
         plan=_mapping(manifest["plan"]),
         created=str(manifest["created"]),
         made_with=str(manifest["made_with"]),
     )
 
 
-def _read_measurement(archive: Archive, entry: Mapping[str, object]) -> NoisyMeasurement:
-    operator = read_operator(_mapping(entry["operator"]))
-    noise = DiscreteLaplace.from_json(_mapping(entry["noise"]))
-    return NoisyMeasurement(operator, archive.arrays[str(entry["array"])], noise)
+def _read_part(entry: Mapping[str, object], array_name: str) -> tuple[Operator, DiscreteLaplace]:
+    if entry["array"] != array_name:
+        raise ReleaseFileError("the release does not name its arrays in their order; ask for a new copy of the file")
+    return read_operator(_mapping(entry["operator"])), DiscreteLaplace.from_json(_mapping(entry["noise"]))
+
+
+def _manifest(
+    schema: Schema,
+    statement: PrivacyStatement,
+    parts: Sequence[tuple[Operator, DiscreteLaplace]],
+    plan: Mapping[str, object],
+    created: str,
+    made_with: str,
+) -> dict[str, object]:
+    return {
+        "schema": schema.to_dict(),
+        "privacy": statement.to_dict(),
+        "plan": dict(plan),
+        "measurements": [
+            {"array": _array_name(i), "operator": operator.to_dict(), "noise": noise.to_json()}
+            for i, (operator, noise) in enumerate(parts)
+        ],
+        "created": created,
+        "made_with": made_with,
+    }
+
+
+@contextmanager
+def _well_formed(path: str | Path) -> Iterator[None]:
+    """Report whatever is wrong with the content of a file as one kind of error."""
+    try:
+        yield
+    except ReleaseFileError:
+        raise
+    except (VeilcubeError, KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as problem:
+        raise ReleaseFileError(f"{path} is not a well-formed release; ask for a new copy of the file") from problem
+
+
+def _read_path(path: object) -> Path:
+    if not isinstance(path, str | Path):
+        raise ReleaseFileError(f"a release file is named by a text or a Path, not by {type(path).__name__}")
+    return Path(path)
 
 
 def _mapping(value: object) -> Mapping[str, object]:

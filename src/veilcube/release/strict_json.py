@@ -11,10 +11,10 @@ MAX_JSON_BYTES = 16 * 2**20
 MAX_JSON_DEPTH = 64
 
 
-def dump_json(value: object, *, indent: int | None = None) -> bytes:
+def dump_json(value: object) -> bytes:
     """Encode ``value`` as UTF-8 JSON that ``parse_json`` accepts; raises ``ValueError`` with the reason if not."""
     try:
-        encoded = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent).encode()
+        encoded = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, RecursionError) as error:
         raise ValueError(f"it holds a value that JSON cannot express ({error})") from error
     parse_json(encoded)

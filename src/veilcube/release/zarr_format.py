@@ -95,15 +95,21 @@ def plan_layout(
     """
     if not np.issubdtype(values.dtype, np.integer):
         raise ValueError(f"it holds {values.dtype} numbers where only integers are allowed")
-    if not values.size:
-        raise ValueError("it has no cells")
-    if values.ndim > _MAX_AXES:
-        raise ValueError(f"it has more than {_MAX_AXES} axes")
-    if len(dimensions) != values.ndim or len(set(dimensions)) != len(dimensions):
-        raise ValueError(f"its {values.ndim} axes need as many different names")
+    _check_axes(values.shape, dimensions)
     data_type = _narrowest_type(int(values.min()), int(values.max()))
     chunk_shape = _choose_chunk_shape(values.shape, chunk_bytes // _DATA_TYPES[data_type].itemsize)
     return ArrayLayout(values.shape, chunk_shape, data_type, tuple(dimensions), zstd_level)
+
+
+def plan_widest_layout(shape: tuple[int, ...], dimensions: Sequence[str]) -> ArrayLayout:
+    """The layout of an array whose values are not known yet: the one that takes the most chunks.
+
+    Raises ``ValueError`` with the reason if no array of this shape can be stored.
+    """
+    _check_axes(shape, dimensions)
+    widest = "int64"
+    chunk_shape = _choose_chunk_shape(shape, CHUNK_BYTES // _DATA_TYPES[widest].itemsize)
+    return ArrayLayout(shape, chunk_shape, widest, tuple(dimensions))
 
 
 def encode_chunk(values: NDArray[np.integer], layout: ArrayLayout, index: Index) -> memoryview:
@@ -217,6 +223,15 @@ def parse_array_document(document: JsonValue) -> ArrayLayout:
     if array_document(layout) != document:
         raise ValueError("the metadata of one of its arrays says more than veilcube writes")
     return layout
+
+
+def _check_axes(shape: tuple[int, ...], dimensions: Sequence[str]) -> None:
+    if not math.prod(shape):
+        raise ValueError("it has no cells")
+    if len(shape) > _MAX_AXES:
+        raise ValueError(f"it has more than {_MAX_AXES} axes")
+    if len(dimensions) != len(shape) or len(set(dimensions)) != len(dimensions):
+        raise ValueError(f"its {len(shape)} axes need as many different names")
 
 
 def _narrowest_type(lowest: int, highest: int) -> str:

@@ -47,7 +47,8 @@ def test_auto_names_its_candidates() -> None:
 
 
 @pytest.mark.parametrize(
-    "epsilon", [0, -1, float("nan"), float("inf"), "abc", None, True, "1/0", "1e999999999", 1e-300, 10**400]
+    "epsilon",
+    [0, -1, float("nan"), float("inf"), "abc", None, True, "1/0", "1e999999999", 1e-300, 10**400, "1e-30000000"],
 )
 def test_an_epsilon_that_makes_no_sense_is_refused(epsilon: object) -> None:
     with pytest.raises(PrivacyError, match="epsilon"):

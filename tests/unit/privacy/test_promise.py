@@ -63,7 +63,9 @@ def test_events_come_back_from_plain_data() -> None:
     "data",
     [{}, {"kind": "laplace"}, {"kind": "laplace", "sensitivity": 0, "scale": "1"}, {"kind": "magic"},
      {"kind": "laplace", "sensitivity": 1, "scale": "1/0"}, {"kind": "sequential", "events": 3},
-     {"kind": "sequential", "events": ["x"]}],
+     {"kind": "sequential", "events": ["x"]}, {"kind": "laplace", "sensitivity": 1, "scale": "1e30000000"},
+     {"kind": "laplace", "sensitivity": 2**62 + 1, "scale": "1"}, {"kind": "laplace", "sensitivity": "1", "scale": "1"},
+     {"kind": "laplace", "sensitivity": 1, "scale": 1.5}],
 )  # fmt: skip
 def test_an_event_that_is_not_well_formed_is_refused(data: dict[str, object]) -> None:
     with pytest.raises(PrivacyError):
@@ -76,6 +78,15 @@ def test_an_endless_nesting_of_events_is_refused() -> None:
         data = {"kind": "sequential", "events": [data]}
     with pytest.raises(PrivacyError):
         read_event(data)
+
+
+def test_an_event_has_at_most_a_thousand_parts_and_a_bounded_number_of_digits() -> None:
+    assert len(read_event(SequentialEvent((TENTH,) * 999).to_dict()).events) == 999
+    long = LaplaceEvent(1, Fraction(10**330 + 1, 10**329))
+    halves = SequentialEvent((TENTH,) * 500)
+    for too_much in (SequentialEvent((TENTH,) * 1000), ParallelEvent((halves, halves)), SequentialEvent((long,) * 400)):
+        with pytest.raises(PrivacyError, match="too many digits"):
+            read_event(too_much.to_dict())
 
 
 @pytest.mark.parametrize("epsilon", ["1", "1/10", "0.123456789", "3/7", "1e-9", "12345.678901234567890123456789"])
@@ -140,3 +151,16 @@ def test_a_statement_reads_its_neighbours_from_text() -> None:
     assert "adding or removing one row changes" in statement.words
     with pytest.raises(PrivacyError, match="not known"):
         PrivacyStatement(Fraction(1), "siblings", PrivacyUnit.row(), TENTH, "docs/x.md")
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "1e30000000", "1e400", "1000000001", "1/0", 1, 0.5, None])
+def test_a_statement_whose_epsilon_is_not_a_bounded_ratio_is_refused(epsilon: object) -> None:
+    statement = PrivacyStatement(Fraction(1), Neighbours.ADD_REMOVE, PrivacyUnit.row(), TENTH, "docs/x.md")
+    with pytest.raises(PrivacyError):
+        PrivacyStatement.from_dict(statement.to_dict() | {"epsilon": epsilon})
+
+
+def test_a_statement_keeps_every_epsilon_that_a_ledger_keeps() -> None:
+    epsilon = Fraction(2**1100 - 1, 2**1099)
+    statement = PrivacyStatement(epsilon, Neighbours.ADD_REMOVE, PrivacyUnit.row(), TENTH, "docs/x.md")
+    assert PrivacyStatement.from_dict(statement.to_dict()) == statement
