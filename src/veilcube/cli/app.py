@@ -1,22 +1,29 @@
 """The ``veilcube`` command: its subcommands, and the one place where every run ends."""
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from io import TextIOWrapper
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from veilcube.cli import ledger, schema
 from veilcube.cli.demo import demo
-from veilcube.cli.failures import BROKEN_PIPE, tell
+from veilcube.cli.failures import BROKEN_PIPE, UNEXPECTED, tell
 from veilcube.cli.info import info
 from veilcube.cli.output import say
 from veilcube.cli.plan import plan
 from veilcube.cli.query import query
 from veilcube.cli.release import release
+
+_SIGNALLED = 128  # what shells add to a signal's number
+_ENDINGS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
 
 # Boxes and colours are for terminals; help that goes elsewhere is plain text. A pretty exception would print frames,
 # and with them private values.
@@ -56,11 +63,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        return _run(words)
+        with _unwinding_when_terminated():
+            return _run(words)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else UNEXPECTED
     except BrokenPipeError:
         # Whoever read the output has gone; a second complaint at exit would be about the same thing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+
+
+@contextmanager
+def _unwinding_when_terminated() -> Iterator[None]:
+    """Let a request to end pass through the code like an exception, so that folders with private rows are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers
+        return
+    received: list[int] = []
+
+    def unwind(number: int, _: FrameType | None) -> None:
+        # Further requests must not cut short the cleaning up that this one begins.
+        repeated = bool(received)
+        received.append(number)
+        if not repeated:
+            raise SystemExit(_SIGNALLED + number)
+
+    # What is ignored stays ignored: nohup relies on it.
+    replaced = [number for number in _ENDINGS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in replaced:
+        signal.signal(number, unwind)
+    try:
+        yield
+    finally:
+        for number in replaced:
+            signal.signal(number, signal.SIG_DFL)
+        if received:  # whatever a library made of the exception
+            raise SystemExit(_SIGNALLED + received[0])
 
 
 def _run(words: list[str]) -> int:

@@ -120,7 +120,11 @@ class _Reporter:
         self._done += rows
         if self._progress is not None and time.monotonic() >= self._next_report:
             self._next_report = time.monotonic() + SECONDS_BETWEEN_REPORTS
-            self._progress(min(self._done / self._rows, 1.0) if self._rows else None)
+            self._progress(self._fraction())
+
+    def _fraction(self) -> float | None:
+        """Return whole percent only: an exact fraction of batches of a known size would tell the number of rows."""
+        return min(self._done * 100 // self._rows, 100) / 100 if self._rows else None
 
     def finish(self) -> None:
         if self._progress is not None:

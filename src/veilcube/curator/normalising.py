@@ -21,7 +21,12 @@ TEXTS = frozenset({"varchar", "enum", "null", "uuid"})
 ZONED = frozenset({"timestamp with time zone", "timestamptz", "timestamptz_ns"})
 DATES = frozenset({"date", "timestamp", "timestamp_s", "timestamp_ms", "timestamp_us", "timestamp_ns"}) | ZONED
 
+FLOATS = frozenset({"float", "double"})
+SCALARS = INTEGERS | WIDE_NUMBERS | TEXTS | DATES | {"boolean"}
+
 _BLANKS = " \t\n\r\v\f"
+# A whole number as text: its sign and its digits without leading zeros are the groups, a fraction of zeros is not.
+_WHOLE_NUMBER = "^[+]?(-?)0*([0-9]+)(?:[.]0*)?$"
 _NAN = "CAST('nan' AS DOUBLE)"
 # Beyond any calendar that a schema can describe (years 1 to 9999), on either side; infinite dates go there too.
 _FAR_FUTURE, _FAR_PAST = 2**40, -(2**40)
@@ -40,13 +45,39 @@ def normalised(engine: Engine, attribute: Attribute, column: Column) -> str:
 
 
 def person_text(name: str, column: Column) -> str:
-    """Return the SQL expression of a person's identity as text; NULL if it is missing or blank."""
-    text = _as_text(column)
-    if text is None:
+    """Return the SQL expression of a person's identity as text; NULL if it is missing or blank.
+
+    A number has one text however it is stored or written: 7, 7.0, 007 and 7e0 are one person. To take two persons for
+    one costs some of their rows; to take one for two would break the bound on what one person can change.
+    """
+    if column.type_name not in SCALARS:
         raise TableError(
-            f"the column '{name}' that names the person has the type {column.declared}; use a column of text or numbers"
+            f"the column '{name}' that names the person has the type {column.type_name.upper()}; "
+            "use a column of text or numbers"
         )
-    return f"nullif({_trimmed(text)}, '')"
+    plain = f"CAST({column.identifier} AS VARCHAR)"
+    if column.type_name in INTEGERS:
+        return plain
+    if column.type_name in FLOATS:
+        return _text_of_float(f"CAST({column.identifier} AS DOUBLE)", plain)
+    text = _trimmed(plain)
+    number = f"TRY_CAST({text} AS DOUBLE)"
+    # Digits are kept as they are, because ids may have more of them than a float can hold.
+    digits = f"regexp_replace({text}, '{_WHOLE_NUMBER}', '\\1\\2')"
+    return (
+        f"CASE WHEN {text} = '' THEN NULL WHEN {number} IS NULL OR NOT isfinite({number}) THEN {text} "
+        f"WHEN {number} = 0 THEN '0' WHEN regexp_matches({text}, '{_WHOLE_NUMBER}') THEN {digits} "
+        f"ELSE {_text_of_float(number, f'CAST({number} AS VARCHAR)')} END"
+    )
+
+
+def _text_of_float(number: str, otherwise: str) -> str:
+    """Write a whole float with all its digits, as an integer is written; NULL if it is NaN."""
+    whole = f"CAST(TRY_CAST({number} AS HUGEINT) AS VARCHAR)"
+    return (
+        f"CASE WHEN isnan({number}) THEN NULL "
+        f"WHEN {number} = trunc({number}) THEN coalesce({whole}, {otherwise}) ELSE {otherwise} END"
+    )
 
 
 def _number(attribute: Ordinal, column: Column) -> str:
@@ -126,9 +157,23 @@ def _code(engine: Engine, attribute: Nominal, column: Column) -> str:
     # Text that matches as it stands, which is nearly all of it, is never trimmed: the engine evaluates what stands
     # inside a CASE only for the rows that reach it, but computes shared parts of a bare coalesce for every row.
     trimmed = _trimmed(text)
-    found_trimmed = f"CAST(enum_code(TRY_CAST({trimmed} AS {kind})) AS INTEGER)"
+    without_fraction = f"regexp_replace({trimmed}, '^(-?[0-9]+)[.]0+$', '\\1')"
+    attempts = [
+        f"CAST(enum_code(TRY_CAST({spelling} AS {kind})) AS INTEGER)" for spelling in (trimmed, without_fraction)
+    ]
+    attempts += _codes_of_boolean_text(values, trimmed)
     mark = f"CASE WHEN {trimmed} = '' THEN NULL ELSE {UNKNOWN_CODE} END"
-    return f"coalesce({found}, CASE WHEN {text} IS NOT NULL THEN coalesce({found_trimmed}, {mark}) END)"
+    return f"coalesce({found}, CASE WHEN {text} IS NOT NULL THEN coalesce({', '.join(attempts)}, {mark}) END)"
+
+
+def _codes_of_boolean_text(values: tuple[str, ...], text: str) -> list[str]:
+    """Match true and false in any case, for each program writes them in its own, if just one value can be meant."""
+    lowered = [value.lower() for value in values]
+    return [
+        f"CASE WHEN lower({text}) = '{word}' THEN {lowered.index(word)} END"
+        for word in ("true", "false")
+        if lowered.count(word) == 1
+    ]
 
 
 def _plain_values(attribute: Nominal) -> tuple[str, ...]:
@@ -153,15 +198,14 @@ def _as_text(column: Column) -> str | None:
     """Write a column's values as a person would: a float that is whole without its fraction; None for other types."""
     plain = f"CAST({column.identifier} AS VARCHAR)"
     fractional_decimal = column.type_name == "decimal" and not column.declared.endswith(",0)")
-    if column.type_name in ("float", "double") or fractional_decimal:
+    if column.type_name in FLOATS or fractional_decimal:
         number = f"CAST({column.identifier} AS DOUBLE)"
         whole = f"CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR)"
         return (
             f"CASE WHEN isnan({number}) THEN NULL "
             f"WHEN {number} = trunc({number}) AND abs({number}) < {2**53} THEN {whole} ELSE {plain} END"
         )
-    scalar = INTEGERS | WIDE_NUMBERS | TEXTS | DATES | {"boolean"}
-    return plain if column.type_name in scalar else None
+    return plain if column.type_name in SCALARS else None
 
 
 def _trimmed(text: str) -> str:
@@ -170,6 +214,6 @@ def _trimmed(text: str) -> str:
 
 def _wrong_type(attribute: Attribute, column: Column, allowed: str) -> TableError:
     return TableError(
-        f"the column '{attribute.column}' has the type {column.declared}, but '{attribute.name}' needs {allowed}; "
-        "convert the column, or describe it differently in the schema"
+        f"the column '{attribute.column}' has the type {column.type_name.upper()}, but '{attribute.name}' needs "
+        f"{allowed}; convert the column, or describe it differently in the schema"
     )

@@ -107,6 +107,21 @@ class TestWhereValuesGo:
         assert counts_of(Nominal("smoker", [True, False]), [True, True, False]) == [2, 1]
         assert counts_of(Nominal("smoker", ["no", "true"], outside="other"), [True, False]) == [0, 1, 1]
 
+    def test_nominal_values_match_booleans_written_as_text_in_any_case(self) -> None:
+        texts = ["true", "TRUE", " True", "False", "FALSE", "yes"]
+        assert counts_of(Nominal("smoker", [True, False], outside="other"), texts) == [3, 2, 1]
+        assert counts_of(Nominal("smoker", ["True", "true"], outside="other"), ["True", "true", "TRUE"]) == [1, 1, 1]
+
+    def test_nominal_values_match_whole_floats_written_as_text(self) -> None:
+        assert counts_of(Nominal("code", ["1", "2"], outside="other"), ["1", "1.0", " 2.00", "2.5"]) == [2, 1, 1]
+        assert counts_of(Nominal("version", ["1", "1.0"]), ["1", "1.0", "1.0"]) == [1, 2]
+
+    def test_nominal_values_match_whole_floats_among_objects(self) -> None:
+        values = [1.0, np.float32(2), Decimal("2.0"), 2, 2.5, None, float("inf")]
+        frame = pd.DataFrame({"code": pd.Series(values, dtype=object)})
+        schema = Schema([Nominal("code", ["1", "2", "2.5"], outside="other", missing="cell")])
+        assert count(frame, schema).exact_counts.tolist() == [1, 3, 1, 1, 1]
+
     def test_nominal_values_match_dates_by_their_text(self) -> None:
         assert counts_of(Nominal("day", ["2024-01-01"], outside="other"), [date(2024, 1, 1), date(2024, 1, 2)]) == [
             1,
@@ -166,8 +181,8 @@ class TestWhereValuesGo:
 
     def test_objects_in_pandas_are_compared_as_text(self) -> None:
         frame = pd.DataFrame({"x": pd.Series([1, "2", 2.0, None, date(2024, 1, 1)], dtype="object")})
-        schema = Schema([Nominal("x", ["1", "2", "2.0", "2024-01-01"], missing="cell")])
-        assert count(frame, schema).exact_counts.tolist() == [1, 1, 1, 1, 1]
+        schema = Schema([Nominal("x", ["1", "2", "2024-01-01"], missing="cell")])
+        assert count(frame, schema).exact_counts.tolist() == [1, 2, 1, 1]
 
     def test_pandas_categories_are_read(self) -> None:
         frame = pd.DataFrame({"x": pd.Categorical(["b", "a", None, "b"]), "y": pd.Categorical([1, "1", 2, None])})
@@ -265,6 +280,17 @@ class TestProgress:
         assert len(fractions) > 2
         assert 0 < fractions[0] < 1
         assert fractions[-1] == 1
+
+    def test_fractions_are_whole_percent_and_hide_the_number_of_rows(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(counting, "SECONDS_BETWEEN_REPORTS", 0.0)
+        seen: dict[int, list[float | None]] = {200_000: [], 200_001: []}
+        for rows, reports in seen.items():
+            pq.write_table(pa.table({"x": np.zeros(rows, dtype=np.int64)}), tmp_path / "t.parquet")
+            count(tmp_path / "t.parquet", Schema([Ordinal("x", 0, 1)]), progress=reports.append)
+        assert all(fraction == round(fraction or 0, 2) for reports in seen.values() for fraction in reports)
+        assert seen[200_000] == seen[200_001]
 
     def test_other_sources_report_without_a_fraction(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(counting, "SECONDS_BETWEEN_REPORTS", 0.0)

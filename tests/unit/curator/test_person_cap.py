@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 
@@ -189,6 +190,50 @@ class TestKeptRows:
         expected = capped(table, 3, schema)
         monkeypatch.setattr(engine, "MEMORY_LIMIT", "40MB")
         assert np.array_equal(capped(table, 3, schema), expected)
+
+
+X = Schema([Ordinal("x", 0, 9)])
+
+
+def rows_kept(*parts: pa.Array, folder: Path) -> int:
+    """Count Parquet files, one for each array of persons, with one row kept of each person."""
+    for place, who in enumerate(parts):
+        pq.write_table(pa.table({"who": who, "x": np.zeros(len(who), dtype=np.int64)}), folder / f"{place}.parquet")
+    return int(capped(str(folder / "*.parquet"), 1, X).sum())
+
+
+class TestOnePersonWrittenInSeveralWays:
+    def test_in_csv_files(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("who,x\n7,0\n7,1\n7.0,2\n007,3\n")
+        (tmp_path / "b.csv").write_text("who,x\n+7,0\n 7 ,1\n7.,2\n7e0,3\n007.00,4\n")
+        assert capped(str(tmp_path / "*.csv"), 1, X).sum() == 1
+
+    def test_in_parquet_and_csv_files(self, tmp_path: Path) -> None:
+        pq.write_table(pa.table({"who": [7], "x": [0]}), tmp_path / "a.parquet")
+        pq.write_table(pa.table({"who": pa.array([7], pa.decimal128(9, 2)), "x": [0]}), tmp_path / "b.parquet")
+        (tmp_path / "a.csv").write_text("who,x\n7.0,0\n")
+        assert capped(str(tmp_path / "*.*"), 1, X).sum() == 1
+
+    def test_among_objects(self) -> None:
+        who = pd.Series([7, 7.0, "7", "7.0", np.int8(7), np.float32(7), Decimal("7.00")], dtype=object)
+        assert capped(pd.DataFrame({"who": who, "x": 0}), 1, X).sum() == 1
+
+    @pytest.mark.parametrize("number", [0, -7, 2**53, 10**16, 2**62])
+    def test_as_integer_float_and_text(self, tmp_path: Path, number: int) -> None:
+        texts = [str(number), f"{number}.0", str(float(number)), repr(float(number)).upper()]
+        assert rows_kept(pa.array([number]), pa.array([float(number)]), pa.array(texts), folder=tmp_path) == 1
+
+    def test_as_zero_with_either_sign(self, tmp_path: Path) -> None:
+        assert rows_kept(pa.array([0]), pa.array([-0.0]), pa.array(["-0", "000", "-0.0"]), folder=tmp_path) == 1
+
+    def test_as_a_number_with_decimals(self, tmp_path: Path) -> None:
+        decimals = pa.array([Decimal("7.5")], pa.decimal128(9, 2))
+        assert rows_kept(pa.array([7.5]), pa.array(["7.50", "07.5"]), decimals, folder=tmp_path) == 1
+
+    def test_but_different_numbers_and_words_stay_apart(self, tmp_path: Path) -> None:
+        long = ["1" * 60, "1" * 59 + "2", str(2**62), str(2**62 + 1)]
+        texts = ["7", "-7", "70", "7.5", "8", "a7", "007a", "0x7", "inf", *long]
+        assert rows_kept(pa.array(texts), folder=tmp_path) == len(texts)
 
 
 class TestRefusals:

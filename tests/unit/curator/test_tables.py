@@ -83,6 +83,23 @@ class TestPaths:
         path = written(tmp_path / "t.csv", ROWS)
         assert total([path, str(tmp_path / "*.csv")]) == 3
 
+    def test_a_file_under_several_names_is_counted_once(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "t.csv", ROWS)
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "symbolic.csv").symlink_to(path)
+        (tmp_path / "hard.csv").hardlink_to(path)
+        assert total([path, str(tmp_path / "folder" / ".." / "t.csv"), os.path.relpath(path)]) == 3
+        assert total([path, tmp_path / "symbolic.csv"]) == 3
+        assert total([tmp_path / "hard.csv", path]) == 3
+        assert total(str(tmp_path / "*.csv")) == 3
+
+    def test_equal_files_are_counted_each(self, tmp_path: Path) -> None:
+        assert total([written(tmp_path / name, ROWS) for name in ("a.csv", "b.csv")]) == 6
+
+    @pytest.mark.parametrize("path", ["a" * 5000, "a" * 5000 + "*", "duckdb:///" + "a" * 5000])
+    def test_a_path_that_the_machine_cannot_look_up_is_refused(self, path: str) -> None:
+        assert len(refusal_of(lambda: total(path, **({"table": "t"} if "://" in path else {})))) < 6000
+
     def test_files_of_both_kinds_are_counted_together(self, tmp_path: Path) -> None:
         pq.write_table(pa.table({"sex": ["F"], "age": [1.0], "more": [0]}), tmp_path / "a.parquet")
         pq.write_table(pa.table({"age": [2], "sex": ["M"]}), tmp_path / "b.parquet")
@@ -279,6 +296,16 @@ class TestDatabases:
             database.execute("CREATE TABLE people AS SELECT 30 AS age, 'F' AS sex FROM range(5)")
             database.execute("CREATE SCHEMA clinic; CREATE VIEW clinic.visits AS SELECT * FROM main.people LIMIT 2")
         return f"duckdb:///{tmp_path}/it's.db"
+
+    @pytest.mark.parametrize("column", ["listed", "held"])
+    def test_a_nested_type_is_refused_without_the_values_that_it_declares(self, tmp_path: Path, column: str) -> None:
+        with duckdb.connect(tmp_path / "nested.db") as database:
+            database.execute(f"CREATE TYPE kind AS ENUM ('{CANARY}')")
+            database.execute("CREATE TABLE people (age INTEGER, listed kind[], held STRUCT(a kind))")
+        url = f"duckdb:///{tmp_path}/nested.db"
+        assert "has the type" in refusal_of(lambda: total(url, Schema([Nominal(column, ["a"])]), table="people"))
+        ages = Schema([Ordinal("age", 0, 99)])
+        assert "has the type" in refusal_of(lambda: count(url, ages, person=column, max_rows=1, table="people"))
 
     def test_tables_views_and_selects_are_counted(self, url: str) -> None:
         assert total(url, table="people") == 5

@@ -5,9 +5,11 @@ and Arrow datasets are recognised by the name of their type and never imported.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from veilcube.curator.tables.engine import Engine
@@ -18,6 +20,7 @@ Frame: TypeAlias = Any
 Opened: TypeAlias = tuple[Sequence[str], Callable[[Sequence[str]], pa.RecordBatchReader]]
 
 ROWS_PER_BATCH = 2**16
+_EXACT_FLOATS = 2**53
 
 
 def is_frame(source: object) -> bool:
@@ -152,9 +155,15 @@ def _arrow_type(column: Frame) -> pa.DataType:
 
 def _arrow_array(column: Frame, kind: pa.DataType) -> pa.Array:
     if _holds_objects(column):
-        column = column.astype("object").map(str, na_action="ignore")
+        column = column.astype("object").map(_spelled, na_action="ignore")
     array = pa.array(column, from_pandas=True)
     return array if array.type == kind else array.cast(kind)
+
+
+def _spelled(value: Frame) -> str:
+    """Write a value of a column of mixed types: a whole float or decimal like the integer that it equals."""
+    is_fractional_type = isinstance(value, float | np.floating | Decimal)
+    return str(int(value)) if is_fractional_type and abs(value) < _EXACT_FLOATS and value == int(value) else str(value)
 
 
 _FOREIGN: dict[tuple[str, str], Callable[[Frame], Opened]] = {

@@ -15,6 +15,7 @@ from veilcube.errors import CapacityError, TableError, VeilcubeError
 Result = TypeVar("Result")
 
 MAX_NAMES_SHOWN = 30
+_INTERRUPTED = "Query interrupted"
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,13 @@ def shielded(action: Callable[[], Result], explain: Callable[[Exception], str]) 
     except VeilcubeError:
         raise
     except (duckdb.OutOfMemoryException, MemoryError):
-        refusal: VeilcubeError = CapacityError(
+        refusal: VeilcubeError | KeyboardInterrupt = CapacityError(
             "there is not enough memory or temporary disk space to count this table; free some, or split the table"
         )
     except Exception as problem:
-        refusal = TableError(explain(problem))
+        # The engine turns whatever a signal's handler raises, as after Ctrl-C, into an error with this text.
+        interrupted = isinstance(problem, RuntimeError) and str(problem) == _INTERRUPTED
+        refusal = KeyboardInterrupt() if interrupted else TableError(explain(problem))
     raise refusal
 
 
