@@ -4,15 +4,13 @@ The order is the promise: the plan comes from public facts, the charge is on dis
 leaves ``release`` holds nothing private.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias
 
 from veilcube.analyst import Release
 from veilcube.curator.capacity import require_memory
-from veilcube.curator.counting import count
+from veilcube.curator.counting import Progress, count
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger, Receipt
 from veilcube.curator.mechanisms import mechanism_for
@@ -24,8 +22,6 @@ from veilcube.privacy import EpsilonLike, PrivacyStatement, read_epsilon
 from veilcube.query import Workload
 from veilcube.release import NoisyMeasurement, ReleaseRecord, require_savable
 from veilcube.schema import Schema
-
-Progress: TypeAlias = Callable[[float | None], None]
 
 
 def release(

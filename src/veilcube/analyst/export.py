@@ -1,6 +1,5 @@
 """Whole releases in the shapes that other tools read: xarray, pandas, Parquet."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +10,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from veilcube.analyst.estimate import Estimate
-from veilcube.errors import ReleaseFileError
 from veilcube.release import ReleaseRecord
+from veilcube.release.atomic_file import atomic_file
 from veilcube.schema import Attribute, Ordinal, WholeNumbers
 
 if TYPE_CHECKING:
@@ -46,19 +45,12 @@ def cells_to_pandas(record: ReleaseRecord, estimate: Estimate, confidence: float
 
 def cells_to_parquet(record: ReleaseRecord, estimate: Estimate, confidence: float, path: Path) -> None:
     """Write one row per cell to a Parquet file, a part at a time, whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        parts = _parts(record, estimate, confidence)
-        first = next(parts)
-        with pq.ParquetWriter(partial, first.schema, compression="zstd") as writer:
-            writer.write_batch(first)
-            for part in parts:
-                writer.write_batch(part)
-        partial.replace(path)
-    except OSError as problem:
-        raise ReleaseFileError(f"cannot write {path}: {problem.strerror}; choose another place") from problem
-    finally:
-        partial.unlink(missing_ok=True)
+    parts = _parts(record, estimate, confidence)
+    first = next(parts)
+    with atomic_file(path) as stream, pq.ParquetWriter(stream, first.schema, compression="zstd") as writer:
+        writer.write_batch(first)
+        for part in parts:
+            writer.write_batch(part)
 
 
 def _parts(record: ReleaseRecord, estimate: Estimate, confidence: float) -> Iterator[pa.RecordBatch]:

@@ -49,49 +49,57 @@ def mean_of_groups(groups: GroupedCounts, centres: NDArray[np.float64], confiden
 def _fieller(
     groups: GroupedCounts, centres: NDArray[np.float64], width: float, domain: tuple[float, float]
 ) -> tuple[float, float]:
-    """Solve (S - m N)² <= width² Var(S - m N) for m, with S the weighted and N the plain sum of the counts."""
+    """Solve for the mean m, with S the weighted and N the plain sum of the counts."""
     plain = np.where(groups.sizes > 0, 1.0, 0.0)
-    total, weighted = float(groups.counts.sum()), float((centres * groups.counts).sum())
-    of_both = (groups.variance_of(centres + plain) - groups.variance_of(centres - plain)) / 4
-    square = total**2 - width**2 * groups.variance_of(plain)
-    half_linear = weighted * total - width**2 * of_both
-    constant = weighted**2 - width**2 * groups.variance_of(centres * plain)
-    inside = half_linear**2 - square * constant
-    if square <= 0 or inside < 0:
-        return domain
-    root = np.sqrt(inside)
-    low, high = np.clip([(half_linear - root) / square, (half_linear + root) / square], *domain)
+    ratio = _Ratio(
+        np.array((centres * groups.counts).sum()),
+        float(groups.counts.sum()),
+        np.array(groups.variance_of(centres * plain)),
+        np.array(groups.variance_of(plain)),
+        np.array((groups.variance_of(centres + plain) - groups.variance_of(centres - plain)) / 4),
+    )
+    low, high = ratio.kept_values(np.array(width), domain)
     return float(low), float(high)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ratio:
+    """S / N of two linear statistics with the variances of their noise; S and the variances may be arrays."""
+
+    weighted: NDArray[np.float64]
+    total: float
+    variance_of_weighted: NDArray[np.float64]
+    variance_of_total: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+    def kept_values(
+        self, width: NDArray[np.float64], domain: tuple[float, float]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Solve (S - r N)² <= width² Var(S - r N) for r, a quadratic; the whole domain where no bound exists."""
+        square = self.total**2 - width**2 * self.variance_of_total
+        half_linear = self.weighted * self.total - width**2 * self.covariance
+        constant = self.weighted**2 - width**2 * self.variance_of_weighted
+        inside = half_linear**2 - square * constant
+        solvable = (square > 0) & (inside >= 0)
+        root, divisor = np.sqrt(np.where(solvable, inside, 0)), np.where(solvable, square, 1)
+        low = np.where(solvable, (half_linear - root) / divisor, domain[0])
+        high = np.where(solvable, (half_linear + root) / divisor, domain[1])
+        return np.clip(low, *domain), np.clip(high, *domain)
 
 
 def distribution_of_groups(groups: GroupedCounts, confidence: float) -> Estimates:
     """Estimate, for each group in order, the share C(k) / N of the counts at or below it."""
     steps, total, below = len(groups.counts), float(groups.counts.sum()), np.cumsum(groups.counts)
     value = np.clip(isotonic_regression(below).x / total, 0, 1) if total > 0 else np.full(steps, 0.5)
-    low, high = _share_intervals(groups, confidence)
-    variance_of_all = groups.prefix_variances(1, 1)
+    of_share, of_all = groups.prefix_variances(1, 0), groups.prefix_variances(1, 1)
     of_both = (groups.prefix_variances(2, 1) - groups.prefix_variances(0, 1)) / 4
-    variance = groups.prefix_variances(1, 0) - 2 * value * of_both + value**2 * variance_of_all
+    ratio = _Ratio(below, total, of_share, of_all, of_both)
+    low, high = ratio.kept_values(_widest_share_widths(groups, confidence), (0.0, 1.0))
+    variance = of_share - 2 * value * of_both + value**2 * of_all
     stddev = np.sqrt(np.maximum(variance, 0)) / total if total > 0 else np.full(steps, np.inf)
     value[-1] = low[-1] = high[-1] = 1.0
     stddev[-1] = 0.0
     return Estimates(value, np.minimum(low, value), np.maximum(high, value), stddev)
-
-
-def _share_intervals(groups: GroupedCounts, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Solve (C(k) - f N)² <= width² Var(C(k) - f N) for f, for every k at once."""
-    total, below = float(groups.counts.sum()), np.cumsum(groups.counts)
-    width = _widest_share_widths(groups, confidence)
-    of_both = (groups.prefix_variances(2, 1) - groups.prefix_variances(0, 1)) / 4
-    square = total**2 - width**2 * groups.prefix_variances(1, 1)
-    half_linear = below * total - width**2 * of_both
-    constant = below**2 - width**2 * groups.prefix_variances(1, 0)
-    inside = half_linear**2 - square * constant
-    solvable = (square > 0) & (inside >= 0)
-    root, divisor = np.sqrt(np.where(solvable, inside, 0)), np.where(solvable, square, 1)
-    low = np.where(solvable, (half_linear - root) / divisor, 0.0)
-    high = np.where(solvable, (half_linear + root) / divisor, 1.0)
-    return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
 def _widest_share_widths(groups: GroupedCounts, confidence: float) -> NDArray[np.float64]:

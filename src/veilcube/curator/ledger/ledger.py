@@ -30,6 +30,7 @@ from veilcube.curator.ledger.receipt import Receipt, issue_receipt
 from veilcube.curator.ledger.store import LedgerFile, read_location
 from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError
 from veilcube.privacy import (
+    LARGEST_EPSILON,
     Budget,
     EpsilonLike,
     Neighbours,
@@ -40,7 +41,6 @@ from veilcube.privacy import (
     write_fraction,
 )
 
-LARGEST_EPSILON = 10**9
 # Room for the smallest positive float; beyond it, sums and texts of fractions become a burden that protects nobody.
 LONGEST_FRACTION_BITS = 1100
 LONGEST_NAME = 200
