@@ -111,7 +111,8 @@ def _plan_for(
             max_rows=max_rows,
         )
     same_price = epsilon is None or read_epsilon(epsilon) == ready.epsilon
-    if not same_price or strategy not in (None, ready.strategy) or neighbours not in (None, str(ready.neighbours)):
+    same_strategy = strategy in (None, "auto", ready.strategy, ready.strategy.name)
+    if not same_price or not same_strategy or neighbours not in (None, str(ready.neighbours)):
         raise PlanError(
             "the plan has another epsilon, strategy or neighbours than are given beside it; leave those out"
         )

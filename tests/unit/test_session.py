@@ -84,6 +84,11 @@ def test_a_plan_and_another_price_beside_it_are_refused(ledger: vc.Ledger) -> No
         vc.release(CUBE, epsilon=0.01, plan=plan, ledger=ledger, dataset="people")
     assert ledger.history("people") == []
     assert vc.release(CUBE, epsilon=0.5, plan=plan).privacy.epsilon == plan.epsilon
+    assert vc.release(CUBE, strategy="auto", neighbours="add-remove", plan=plan).plan["strategy"] == {
+        "name": "identity"
+    }
+    with pytest.raises(PlanError, match="another epsilon"):
+        vc.release(CUBE, neighbours="replace", plan=plan)
 
 
 def test_a_release_that_could_not_be_saved_is_refused_before_it_is_charged(ledger: vc.Ledger) -> None:
