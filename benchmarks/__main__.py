@@ -1,10 +1,10 @@
-"""Runs every benchmark of the foundation, each beside its bar: python -m benchmarks"""
+"""Runs every benchmark, each beside its bar: python -m benchmarks"""
 
-from benchmarks import counting, noise, queries, release_format
+from benchmarks import counting, noise, queries, release_format, tree_release
 
 
 def main() -> None:
-    for benchmark in (noise, counting, queries, release_format):
+    for benchmark in (noise, counting, queries, release_format, tree_release):
         print(f"\n== {benchmark.__name__}")
         benchmark.main()
 

@@ -6,6 +6,7 @@ leaves ``release`` holds nothing private.
 
 from datetime import UTC, datetime
 from importlib.metadata import version
+from math import prod
 from pathlib import Path
 
 from veilcube.analyst import Release
@@ -54,9 +55,11 @@ def release(
     chosen = _plan_for(cube, plan, epsilon, strategy, neighbours, workload)
     mechanism = mechanism_for(chosen)
     statement = mechanism.claim(chosen)
-    require_memory(3 * 8 * cube.schema.cells, "drawing the noise")
+    parts = chosen.parts
+    rows = sum(prod(operator.measurement_shape) for operator, _ in parts)
+    require_memory(8 * (cube.schema.cells + 2 * rows), "drawing the noise")
     # What could not be saved must not be paid for.
-    require_savable(cube.schema, statement, [(chosen.operator, chosen.noise)], chosen.to_dict())
+    require_savable(cube.schema, statement, parts, chosen.to_dict())
     receipt = _charge(
         account, statement, f"release of {', '.join(cube.schema.names)} by {chosen.strategy.name}", analyst
     )

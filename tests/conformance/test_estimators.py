@@ -59,7 +59,7 @@ def test_answers_are_exact_when_there_is_no_noise(member: EstimatorMember, strat
 
 @each_case
 @pytest.mark.parametrize(("cells", "draws"), [(1, 10_000), (2, 10_000), (5, 10_000), (50, 10_000), (5_000, 10_000)])
-def test_95_percent_intervals_cover_between_94_and_96_5_percent(
+def test_95_percent_intervals_cover_at_least_94_percent_and_no_more_than_the_member_may(
     member: EstimatorMember, strategy: Strategy, cells: int, draws: int
 ) -> None:
     blocks = min(draws, 2_000_000 // cells)
@@ -73,7 +73,7 @@ def test_95_percent_intervals_cover_between_94_and_96_5_percent(
         answers = released(strategy, cube, "1/10", seed=1000 + done).answer(workload, estimator=member.name)
         covered += int(np.count_nonzero((answers.low <= exact) & (exact <= answers.high)))
         done += blocks
-    assert 0.94 <= covered / done <= 0.965
+    assert 0.94 <= covered / done <= member.most_coverage
 
 
 @each_case

@@ -1,54 +1,163 @@
 """``veilcube plan``: what a release would measure and how wrong its answers would be, before any budget is spent."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, TypeAlias
 
+import numpy as np
 import typer
 
-from veilcube.cli.options import Epsilon, JsonFlag, MaxRows, NeighboursChoice, Person, SchemaFile, Strategy
-from veilcube.cli.output import print_json, say, show_number, show_table
+from veilcube.cli.error_curve import Curve, curves_of, require_drawable, text_plot, write_plot
+from veilcube.cli.options import Confidence, JsonFlag, MaxRows, NeighboursChoice, Person, SchemaFile, Strategy
+from veilcube.cli.output import print_json, say, say_exactly, show_confidence, show_number, show_table
 from veilcube.cli.protection import require_whole_unit
+from veilcube.errors import PlanError, QueryError
 from veilcube.planner import Plan
 from veilcube.planner import plan as make_plan
-from veilcube.privacy import Neighbours, show_fraction
+from veilcube.planner.plan import DEFAULT_EPSILON
+from veilcube.privacy import Neighbours, show_fraction, write_fraction
 from veilcube.query import Workload
 from veilcube.schema import Schema
+
+RANDOM_RANGES = 2000
+
+
+EpsilonOrNone: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--epsilon", metavar="NUMBER", help="The privacy budget: 1, 0.1 or a fraction such as 1/3."),
+]
+WantedError: TypeAlias = Annotated[
+    float | None,
+    typer.Option("--error", metavar="NUMBER", help="Find the epsilon whose intervals reach at most +- this far."),
+]
+Asked: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        metavar="WHAT",
+        help="Plan for these queries: random, prefixes, marginals-K (tables over K attributes), or a file with a line "
+        "of SQL for each query.",
+    ),
+]
+Queries: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--query", metavar="SQL", help="Plan for this query and show its error; may be repeated."),
+]
+PlotFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Draw error against epsilon into a file, .html or .svg.")
+]
 
 
 def plan(
     file: SchemaFile,
-    epsilon: Epsilon,
+    epsilon: EpsilonOrNone = None,
     neighbours: NeighboursChoice = Neighbours.ADD_REMOVE,
     person: Person = None,
     max_rows: MaxRows = None,
     strategy: Strategy = "auto",
-    queries: Annotated[
-        list[str] | None,
-        typer.Option("--query", metavar="SQL", help="Plan for this query and show its error; may be repeated."),
-    ] = None,
+    queries: Queries = None,
+    asked: Asked = None,
+    error: WantedError = None,
+    confidence: Confidence = 0.95,
+    plot: PlotFile = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the expected error of a release. Reads no data and spends no budget."""
     require_whole_unit(person, max_rows)
+    if (epsilon is None) == (error is None):
+        raise PlanError("give either --epsilon, to see the error, or --error, to see the epsilon that it needs")
+    if plot is not None:
+        require_drawable(plot)
     schema = Schema.from_toml(file)
-    workload = Workload(schema, queries) if queries else None
-    chosen = make_plan(schema, epsilon, strategy, workload, str(neighbours), person=person, max_rows=max_rows)
-    errors = [] if workload is None else chosen.stddev(workload).tolist()
-    per_query = list(zip(queries or [], errors, strict=True))
+    workload = _read_workload(schema, asked, queries or [])
+    budget = DEFAULT_EPSILON if epsilon is None else epsilon
+    chosen = make_plan(
+        schema, budget, strategy, workload, str(neighbours),
+        person=person, max_rows=max_rows, error=error, confidence=confidence,
+    )  # fmt: skip
+    stddevs = chosen.stddev(Workload(schema, queries)).tolist() if queries else []
+    per_query = list(zip(queries or [], stddevs, strict=True))
+    curves = curves_of(chosen)
+    if plot is not None:
+        write_plot(curves, f"Expected error over {_questions(chosen, workload, asked)}", plot)
     if as_json:
-        stddevs = [{"query": query, "stddev": error} for query, error in per_query]
-        print_json(chosen.to_dict() | {"cells": schema.cells, "queries": stddevs})
+        print_json(_facts(chosen, per_query, curves, confidence, plot))
         return
-    _show(chosen, per_query)
+    _show(chosen, per_query, _questions(chosen, workload, asked), confidence)
+    say("")
+    say_exactly(text_plot(curves))
+    if plot is not None:
+        say("", f"Wrote {plot}.")
 
 
-def _show(chosen: Plan, per_query: list[tuple[str, float]]) -> None:
-    asked = "your queries" if per_query else f"{len(chosen.workload):,} random ranges"
-    say(f"Expected error of one count, over {asked}, at epsilon {show_fraction(chosen.epsilon)}:", "")
+def _read_workload(schema: Schema, asked: str | None, queries: Sequence[str]) -> Workload | None:
+    """Return the queries to plan for; None for the planner's own."""
+    if asked is not None and queries:
+        raise PlanError("give either --workload or --query; a file for --workload may hold the queries as well")
+    if queries:
+        return Workload(schema, queries)
+    if asked is None:
+        return None
+    if asked == "random":
+        return Workload.random_ranges(schema, RANDOM_RANGES, seed=0)
+    if asked == "prefixes":
+        return Workload.prefixes(schema)
+    if asked.startswith("marginals-") and asked.removeprefix("marginals-").isdecimal():
+        return Workload.marginals(schema, int(asked.removeprefix("marginals-")))
+    return Workload.from_sql(schema, _read_lines(asked))
+
+
+def _read_lines(name: str) -> list[str]:
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except (OSError, ValueError) as problem:
+        raise QueryError(
+            f"the workload '{name}' is not known and no text file; use random, prefixes, marginals-2 or a file of SQL"
+        ) from problem
+    lines = [line.strip() for line in text.splitlines()]
+    found = [line for line in lines if line and not line.startswith("--")]
+    if not found:
+        raise QueryError(f"the workload file {name} holds no query; write a line of SQL for each")
+    return found
+
+
+def _questions(chosen: Plan, workload: Workload | None, asked: str | None) -> str:
+    count = f"{len(chosen.workload):,} "
+    if workload is None or asked == "random":
+        return count + ("cells of marginals" if chosen.strategy.name == "marginals" else "random ranges")
+    if asked is not None and not Path(asked).exists():
+        return count + ("prefixes" if asked == "prefixes" else "cells of marginals")
+    return "your queries" if len(chosen.workload) > 1 else "your query"
+
+
+def _half_width(chosen: Plan, confidence: float) -> float:
+    return float(np.sqrt(np.mean(np.square(chosen.half_widths(confidence=confidence)))))
+
+
+def _facts(
+    chosen: Plan, per_query: Sequence[tuple[str, float]], curves: Sequence[Curve], confidence: float, plot: Path | None
+) -> dict[str, object]:
+    return chosen.to_dict() | {
+        "cells": chosen.schema.cells,
+        "confidence": confidence,
+        "half_width": _half_width(chosen, confidence),
+        "queries": [{"query": query, "stddev": stddev} for query, stddev in per_query],
+        "curve": [
+            {"strategy": curve.name, "epsilon": write_fraction(epsilon), "expected_error": error}
+            for curve in curves
+            for epsilon, error in curve.points
+        ],
+        "plot": None if plot is None else str(plot),
+    }
+
+
+def _show(chosen: Plan, per_query: Sequence[tuple[str, float]], questions: str, confidence: float) -> None:
+    say(f"Expected error of one count, over {questions}, at epsilon {show_fraction(chosen.epsilon)}:", "")
     show_table(
-        ("strategy", "expected error", ""),
+        ("strategy", "measures", "expected error", ""),
         [
-            (option.strategy.name, show_number(option.expected_error), _mark(option.strategy.name, chosen))
-            for option in chosen.candidates
+            (option.strategy.name, option.summary, show_number(option.expected_error), mark)
+            for option, mark in zip(chosen.candidates, _marks(chosen), strict=True)
         ],
         numbers=["expected error"],
     )
@@ -57,10 +166,15 @@ def _show(chosen: Plan, per_query: list[tuple[str, float]]) -> None:
         show_table(("query", "stddev"), [(query, show_number(error)) for query, error in per_query], numbers=["stddev"])
     say(
         "",
+        f"An interval of {show_confidence(confidence)} reaches +-{show_number(_half_width(chosen, confidence))} "
+        "(root mean square).",
         f"{chosen.schema.cells:,} cells; protects {chosen.unit.words} ({chosen.neighbours}); "
         f"noise scale {show_fraction(chosen.noise.scale)}. No data was read and no budget spent.",
     )
+    if chosen.searched:
+        say(f"{chosen.searched[0].upper()}{chosen.searched[1:]}.")
 
 
-def _mark(name: str, chosen: Plan) -> str:
-    return "chosen" if name == chosen.strategy.name else ""
+def _marks(chosen: Plan) -> list[str]:
+    """Mark the candidate that was chosen."""
+    return ["chosen" if option.strategy == chosen.strategy else "" for option in chosen.candidates]

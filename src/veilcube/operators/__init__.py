@@ -3,10 +3,22 @@
 from collections.abc import Mapping
 
 from veilcube.errors import ReleaseFileError
-from veilcube.operators.base import NeighbourName, Operator, OperatorReader
+from veilcube.operators.axis import AxisOperator, FlatAxis
+from veilcube.operators.base import NeighbourName, Operator, OperatorReader, OperatorWithArrays
+from veilcube.operators.halving import HalvingTree
 from veilcube.operators.identity import IdentityOperator, read_identity
+from veilcube.operators.marginals import read_marginals
+from veilcube.operators.nodes import NodeCounts, read_nodes
+from veilcube.operators.product import ProductOperator, read_axis, read_product
+from veilcube.operators.tree import TreeAxis
+from veilcube.operators.tree_shape import hierarchy_levels, tree_fanouts, tree_levels
 
-_READERS: Mapping[str, OperatorReader] = {"identity": read_identity}
+_READERS: Mapping[str, OperatorReader] = {
+    "identity": read_identity,
+    "product": read_product,
+    "marginals": read_marginals,
+    "nodes": read_nodes,
+}
 
 
 def read_operator(data: Mapping[str, object]) -> Operator:
@@ -20,4 +32,20 @@ def read_operator(data: Mapping[str, object]) -> Operator:
         raise ReleaseFileError("the release describes its strategy in a way that is not well formed") from problem
 
 
-__all__ = ["IdentityOperator", "NeighbourName", "Operator", "read_operator"]
+__all__ = [
+    "AxisOperator",
+    "FlatAxis",
+    "HalvingTree",
+    "IdentityOperator",
+    "NeighbourName",
+    "NodeCounts",
+    "Operator",
+    "OperatorWithArrays",
+    "ProductOperator",
+    "TreeAxis",
+    "hierarchy_levels",
+    "read_axis",
+    "read_operator",
+    "tree_fanouts",
+    "tree_levels",
+]

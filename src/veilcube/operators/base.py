@@ -5,7 +5,7 @@ noise stays exact). Noise of one law is added to every measurement; ``variance_*
 """
 
 from collections.abc import Mapping
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,21 @@ class Operator(Protocol):
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
+
+
+@runtime_checkable
+class OperatorWithArrays(Operator, Protocol):
+    """An operator that depends on arrays too long for plain data; a file keeps them beside the measured values."""
+
+    @property
+    def array_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The name and shape of each array, known before the arrays are."""
+
+    def arrays(self) -> Mapping[str, NDArray[np.int64]]:
+        """Return the arrays by name."""
+
+    def with_arrays(self, arrays: Mapping[str, NDArray[np.int64]]) -> Operator:
+        """Return the operator with the arrays that a file kept."""
 
 
 class OperatorReader(Protocol):

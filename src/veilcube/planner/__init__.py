@@ -1,6 +1,8 @@
 """Planning: from public facts to a choice of measurements with its expected error. Never sees data."""
 
-from veilcube.planner.plan import Candidate, Plan, plan
-from veilcube.planner.strategy import Identity, Strategy
+from veilcube.planner.marginals_strategy import Marginals
+from veilcube.planner.plan import Candidate, Plan, choose, plan
+from veilcube.planner.strategy import Identity, OpenStrategy, Strategy
+from veilcube.planner.tree_strategy import Tree
 
-__all__ = ["Candidate", "Identity", "Plan", "Strategy", "plan"]
+__all__ = ["Candidate", "Identity", "Marginals", "OpenStrategy", "Plan", "Strategy", "Tree", "choose", "plan"]

@@ -1,16 +1,28 @@
 """Plans: what will be measured, with how much noise, and how wrong the answers will be, before any budget is spent."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import isfinite, sqrt
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.errors import PlanError, QueryError
-from veilcube.operators import Operator
-from veilcube.planner.strategy import Strategy, candidates_for
+from veilcube.errors import PlanError, PrivacyError, QueryError, VeilcubeError
+from veilcube.operators import HalvingTree, Operator
+from veilcube.planner.candidates import candidates_for, named_strategy, natural_workload
+from veilcube.planner.half_width import (
+    AnswerNoise,
+    answer_variances,
+    mean_variance,
+    read_target,
+    smallest_epsilon,
+)
+from veilcube.planner.refined_tree import RefinedDesign
+from veilcube.planner.strategy import Strategy
+from veilcube.planner.tree_strategy import Tree
 from veilcube.privacy import (
     EpsilonLike,
     Event,
@@ -23,11 +35,19 @@ from veilcube.privacy import (
     unit_sensitivity,
     write_fraction,
 )
+from veilcube.privacy.calibration import LARGEST_SCALE
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.query import Workload
 from veilcube.schema import Schema
 
-DEFAULT_QUERIES = 2000
+DEFAULT_CONFIDENCE = 0.95
+
+
+class _DefaultEpsilon(float):
+    """The epsilon of a plan for which none was named: a number like any other, but known to be nobody's wish."""
+
+
+DEFAULT_EPSILON = _DefaultEpsilon(1.0)
 
 
 @dataclass(frozen=True)
@@ -36,6 +56,11 @@ class Candidate:
 
     strategy: Strategy
     expected_error: float
+
+    @property
+    def summary(self) -> str:
+        """What is measured, in few words."""
+        return str(getattr(self.strategy, "summary", "rows made for the workload"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +75,7 @@ class Plan:
     unit: PrivacyUnit
     workload: Workload = field(repr=False)
     candidates: tuple[Candidate, ...] = ()
+    searched: str = field(default="", repr=False)
 
     @cached_property
     def sensitivity(self) -> int:
@@ -63,25 +89,52 @@ class Plan:
         """The law of the noise on every measurement."""
         return DiscreteLaplace(scale_for(self.epsilon, self.sensitivity))
 
+    @cached_property
+    def design(self) -> RefinedDesign | None:
+        """The steps of a refined tree; None for strategies that measure once."""
+        return self.strategy.design(self.schema) if isinstance(self.strategy, Tree) and self.strategy.refine else None
+
+    @cached_property
+    def step_sensitivity(self) -> int:
+        """The largest L1 change of the counts of disjoint nodes when one unit changes."""
+        return unit_sensitivity(1, 2, self.unit, self.neighbours)
+
     @property
     def event(self) -> Event:
         """What carrying out the plan does to the data."""
+        if self.design is not None:
+            return self.design.event(self.epsilon, self.step_sensitivity)
         return LaplaceEvent(self.sensitivity, self.noise.scale)
+
+    @property
+    def parts(self) -> list[tuple[Operator, DiscreteLaplace]]:
+        """What may be published at most: every measurement with the law of its noise."""
+        if self.design is None:
+            return [(self.operator, self.noise)]
+        return self.design.parts(HalvingTree.of(self.schema), self.epsilon, self.step_sensitivity)
 
     def stddev(self, workload: Workload) -> NDArray[np.float64]:
         """Return the exact standard deviation of the least-squares answer to each query."""
+        self._require_schema(workload)
+        deviations: NDArray[np.float64] = np.sqrt(answer_variances(self.operator, workload) * self.noise.variance)
+        return deviations
+
+    def half_widths(
+        self, workload: Workload | None = None, confidence: float = DEFAULT_CONFIDENCE
+    ) -> NDArray[np.float64]:
+        """Return half the width of the interval of each least-squares answer, by default over the plan's workload."""
+        asked = self.workload if workload is None else workload
+        self._require_schema(asked)
+        return AnswerNoise.of(self.operator, asked).half_widths(self.noise, confidence)
+
+    def _require_schema(self, workload: Workload) -> None:
         if workload.schema != self.schema:
             raise QueryError("the workload is for another schema than the plan; build it with the plan's schema")
-        units = self.operator.variance_of_rectangles(workload.low, workload.high)
-        for row, region in workload.regions.items():
-            units[row] = self.operator.variance_of_region(region)
-        deviations: NDArray[np.float64] = np.sqrt(units * self.noise.variance)
-        return deviations
 
     @cached_property
     def expected_error(self) -> float:
         """The root mean squared error of least squares over the workload, exact."""
-        return float(np.sqrt(np.mean(np.square(self.stddev(self.workload)))))
+        return sqrt(mean_variance(self.operator, self.workload) * self.noise.variance)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plan as plain data, as it is kept in the release."""
@@ -96,6 +149,7 @@ class Plan:
                 {"strategy": candidate.strategy.to_dict(), "expected_error": candidate.expected_error}
                 for candidate in self.candidates
             ],
+            "searched": self.searched,
         }
 
     def __repr__(self) -> str:
@@ -107,33 +161,75 @@ class Plan:
 
 def plan(
     schema: Schema | str | Path,
-    epsilon: EpsilonLike = 1.0,
+    epsilon: EpsilonLike = DEFAULT_EPSILON,
     strategy: Strategy | str = "auto",
     workload: Workload | None = None,
     neighbours: str = "add-remove",
     *,
     person: str | None = None,
     max_rows: int | None = None,
+    error: float | None = None,
+    confidence: float = DEFAULT_CONFIDENCE,
 ) -> Plan:
     """Choose what to measure, from public facts only: no data is read and no budget is spent.
 
-    The default workload is random ranges over all attributes. ``person`` and ``max_rows`` describe the privacy unit,
-    as in ``count``.
+    Epsilon is 1 unless it is named. With ``error`` instead, it is the smallest one at which half the width of an
+    answer's interval at ``confidence``, as a root mean square over the workload, is at most the error. The default
+    workload is random ranges over all attributes. ``person`` and ``max_rows`` describe the privacy unit, as in
+    ``count``.
 
     >>> from veilcube.schema import Ordinal
-    >>> plan(Schema([Ordinal("age", 17, 90)]), epsilon=0.1)
+    >>> plan(Schema([Ordinal("age", 17, 90)]), epsilon=0.1, strategy="identity")
     Plan(identity, epsilon 0.1, add-remove, expected error 87.62 per query)
     """
     schema = Schema.read(schema)
+    if error is not None and not isinstance(epsilon, _DefaultEpsilon):
+        raise PlanError("epsilon and error cannot both be given, since one follows from the other; leave one out")
+    target = None if error is None else read_target(error, confidence)
     budget, relation = read_epsilon(epsilon), Neighbours.read(neighbours)
-    unit = PrivacyUnit.read(person, max_rows)
-    workload = workload or Workload.random_ranges(schema, DEFAULT_QUERIES, seed=0)
-    if workload.schema != schema:
+    unit, wish = PrivacyUnit.read(person, max_rows), named_strategy(strategy)
+    questions = natural_workload(wish, schema) if workload is None else workload
+    if questions.schema != schema:
         raise PlanError("the workload is for another schema; build it with the schema that is planned for")
-    plans = [
-        Plan(schema, option, option.operator(schema), budget, relation, unit, workload)
-        for option in candidates_for(strategy)
-    ]
+    options = candidates_for(wish, schema, questions, is_given=workload is not None)
+    plans = [Plan(schema, option, option.operator(schema), budget, relation, unit, questions) for option in options]
+    return _best_of(_answering(plans), target)
+
+
+def _best_of(plans: Sequence[Plan], target: tuple[float, float] | None) -> Plan:
+    """Choose a plan, at the epsilon that a target needs if there is one, and note what it was chosen among."""
+    best = choose(plans)
+    if target is not None:
+        epsilon = _epsilon_reaching(best, plans, *target)
+        best, plans = replace(best, epsilon=epsilon), [replace(option, epsilon=epsilon) for option in plans]
     considered = tuple(Candidate(option.strategy, option.expected_error) for option in plans)
-    best = min(plans, key=lambda option: option.expected_error)
-    return Plan(schema, best.strategy, best.operator, budget, relation, unit, workload, considered)
+    notes = [str(getattr(option.strategy, "searched", "")) for option in plans]
+    return replace(best, candidates=considered, searched=next(filter(None, notes), ""))
+
+
+def choose(plans: Sequence[Plan]) -> Plan:
+    """Return the plan to carry out among those that were compared: the one with the least expected error."""
+    return min(plans, key=lambda option: option.expected_error)
+
+
+def _answering(plans: Sequence[Plan]) -> list[Plan]:
+    """Leave out plans whose noise cannot be drawn or that cannot answer the workload, and refuse if none is left."""
+    able: list[Plan] = []
+    refusals: list[VeilcubeError] = []
+    for option in plans:
+        try:
+            if isfinite(option.expected_error):
+                able.append(option)
+        except (QueryError, PrivacyError) as problem:
+            refusals.append(problem)
+    if able:
+        return able
+    if isinstance(refusals[0], PrivacyError):
+        raise refusals[0]
+    raise PlanError(f"the strategy cannot answer the workload: {refusals[0]}") from refusals[0]
+
+
+def _epsilon_reaching(best: Plan, able: Sequence[Plan], error: float, confidence: float) -> Fraction:
+    least = Fraction(max(option.sensitivity for option in able)) / LARGEST_SCALE
+    answers = AnswerNoise.of(best.operator, best.workload)
+    return smallest_epsilon(best.sensitivity, answers, error, confidence, least=least)

@@ -1,11 +1,10 @@
 """Strategies: which linear measurements to take. A strategy is public; choosing one never looks at the data."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from veilcube.errors import PlanError
 from veilcube.operators import IdentityOperator, Operator
+from veilcube.query import Workload
 from veilcube.schema import Schema
 
 
@@ -23,6 +22,14 @@ class Strategy(Protocol):
         """Return the plain data that describes it."""
 
 
+@runtime_checkable
+class OpenStrategy(Protocol):
+    """A strategy that leaves choices open, which can be made for a workload."""
+
+    def resolve(self, schema: Schema, workload: Workload) -> Strategy:
+        """Return the strategy with every choice made, for the least expected error over a workload."""
+
+
 @dataclass(frozen=True)
 class Identity:
     """Measure every cell on its own: best for questions about few cells."""
@@ -32,6 +39,11 @@ class Identity:
         """The word that users and files call it by."""
         return "identity"
 
+    @property
+    def summary(self) -> str:
+        """What is measured, in few words."""
+        return "every cell"
+
     def operator(self, schema: Schema) -> Operator:
         """Return the identity on the schema's cells."""
         return IdentityOperator(schema.shape, schema.names)
@@ -39,19 +51,3 @@ class Identity:
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""
         return {"name": self.name}
-
-
-_NAMED: Mapping[str, type[Identity]] = {"identity": Identity}
-
-
-def candidates_for(strategy: "Strategy | str") -> tuple[Strategy, ...]:
-    """Return the strategies that a user's choice allows; ``"auto"`` allows all."""
-    if strategy == "auto":
-        return tuple(make() for make in _NAMED.values())
-    if isinstance(strategy, str):
-        if strategy not in _NAMED:
-            raise PlanError(f"the strategy '{strategy}' is not known; use 'auto' or one of {', '.join(_NAMED)}")
-        return (_NAMED[strategy](),)
-    if not hasattr(strategy, "operator"):
-        raise PlanError("a strategy is 'auto', a name, or an object such as veilcube.Identity()")
-    return (strategy,)

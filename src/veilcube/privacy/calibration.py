@@ -36,8 +36,9 @@ def unit_sensitivity(per_row: int, per_row_replaced: int, unit: PrivacyUnit, nei
     """Return the L1 sensitivity to one unit from that to one row.
 
     ``per_row`` is the largest change when a row is added or removed, ``per_row_replaced`` when one is exchanged. A
-    person who is exchanged may have another number of rows than before, so rows leave and enter one by one there.
+    person with a rows who is exchanged for one with b < a rows changes b rows and takes a - b away, at most
+    b * per_row_replaced + (a - b) * per_row, which is linear in b: it is largest where b is 0 or a.
     """
     if neighbours is Neighbours.ADD_REMOVE:
         return per_row * unit.max_rows
-    return per_row_replaced if unit.kind == "row" else 2 * per_row * unit.max_rows
+    return per_row_replaced if unit.kind == "row" else unit.max_rows * max(per_row, per_row_replaced)

@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from veilcube.errors import ReleaseFileError, VeilcubeError
-from veilcube.operators import Operator, read_operator
+from veilcube.operators import Operator, OperatorWithArrays, read_operator
 from veilcube.privacy import PrivacyStatement
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.release.archive import read_archive, require_writable, write_archive
@@ -29,8 +32,8 @@ def save_record(record: ReleaseRecord, path: str | Path) -> None:
     write_archive(
         _read_path(path),
         _manifest(record.schema, record.statement, parts, record.plan, record.created, record.made_with),
-        {_array_name(i): part.values for i, part in enumerate(record.measurements)},
-        dimensions={_array_name(i): part.operator.dimensions for i, part in enumerate(record.measurements)},
+        {name: array for i, part in enumerate(record.measurements) for name, array in _arrays(i, part).items()},
+        dimensions=_dimensions([part.operator for part in record.measurements]),
     )
 
 
@@ -47,8 +50,8 @@ def require_savable(
     roomy = statement if statement.charged_to is not None else statement.charged(_ROOM_FOR_CHARGE)
     require_writable(
         _manifest(schema, roomy, parts, plan, "0000-00-00T00:00:00+00:00", "veilcube " + "0" * 64),
-        {_array_name(i): operator.measurement_shape for i, (operator, _) in enumerate(parts)},
-        dimensions={_array_name(i): operator.dimensions for i, (operator, _) in enumerate(parts)},
+        _shapes([operator for operator, _ in parts]),
+        dimensions=_dimensions([operator for operator, _ in parts]),
     )
     try:
         PrivacyStatement.from_dict(statement.to_dict())
@@ -71,13 +74,14 @@ def open_record(path: str | Path) -> ReleaseRecord:
 
     def expected_shapes(manifest: Mapping[str, object]) -> Mapping[str, tuple[int, ...]]:
         drafts.append(_read_draft(manifest))
-        return {_array_name(i): operator.measurement_shape for i, (operator, _) in enumerate(drafts[0].parts)}
+        return _shapes([operator for operator, _ in drafts[0].parts])
 
     with _well_formed(path):
         arrays = read_archive(_read_path(path), expected=expected_shapes).arrays
         draft = drafts[0]
         measurements = tuple(
-            NoisyMeasurement(operator, arrays[_array_name(i)], noise) for i, (operator, noise) in enumerate(draft.parts)
+            NoisyMeasurement(_completed(i, operator, arrays), arrays[_array_name(i)], noise)
+            for i, (operator, noise) in enumerate(draft.parts)
         )
         return ReleaseRecord(draft.schema, draft.statement, measurements, draft.plan, draft.created, draft.made_with)
 
@@ -162,5 +166,35 @@ def _mapping(value: object) -> Mapping[str, object]:
     return value
 
 
-def _array_name(position: int) -> str:
-    return f"measurements/{position}/values"
+def _array_name(position: int, name: str = "values") -> str:
+    return f"measurements/{position}/{name}"
+
+
+def _shapes(operators: Sequence[Operator]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of all arrays of a release: the measured values, and what operators keep as arrays."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for i, operator in enumerate(operators):
+        shapes[_array_name(i)] = operator.measurement_shape
+        if isinstance(operator, OperatorWithArrays):
+            shapes |= {_array_name(i, name): shape for name, shape in operator.array_shapes.items()}
+    return shapes
+
+
+def _dimensions(operators: Sequence[Operator]) -> dict[str, tuple[str, ...]]:
+    """Return the names of the axes of all arrays; an array that an operator keeps has the axes of its measurements."""
+    dimensions: dict[str, tuple[str, ...]] = {}
+    for i, operator in enumerate(operators):
+        names = ["values", *(operator.array_shapes if isinstance(operator, OperatorWithArrays) else ())]
+        dimensions |= {_array_name(i, name): operator.dimensions for name in names}
+    return dimensions
+
+
+def _arrays(position: int, part: NoisyMeasurement) -> dict[str, NDArray[np.int64]]:
+    kept = part.operator.arrays() if isinstance(part.operator, OperatorWithArrays) else {}
+    return {_array_name(position): part.values} | {_array_name(position, name): kept[name] for name in kept}
+
+
+def _completed(position: int, operator: Operator, arrays: Mapping[str, NDArray[np.int64]]) -> Operator:
+    if not isinstance(operator, OperatorWithArrays):
+        return operator
+    return operator.with_arrays({name: arrays[_array_name(position, name)] for name in operator.array_shapes})

@@ -7,7 +7,7 @@ import pytest
 
 from support.releases import release_of
 from veilcube.errors import PlanError, PrivacyError, QueryError
-from veilcube.planner import Identity, plan
+from veilcube.planner import Identity, Tree, choose, plan
 from veilcube.query import Workload
 from veilcube.schema import Ordinal, Schema
 
@@ -16,13 +16,13 @@ SCHEMA = Schema([Ordinal("age", 1, 30), Ordinal("floor", 1, 3)])
 
 def test_stddev_is_what_answers_state_and_what_simulation_shows() -> None:
     workload = Workload(SCHEMA, [{"age": (1, 10)}, {"floor": 2}, "age = 3 OR floor = 1"])
-    chosen = plan(SCHEMA, epsilon=0.5, workload=workload)
+    chosen = plan(SCHEMA, epsilon=0.5)
     counts = np.full(SCHEMA.shape, 4)
-    drawn = [release_of(SCHEMA, counts, epsilon=0.5, seed=seed).answer(workload) for seed in range(2000)]
+    drawn = [release_of(SCHEMA, counts, epsilon=0.5, seed=seed).answer(workload) for seed in range(600)]
     np.testing.assert_allclose(chosen.stddev(workload), drawn[0].stddev)
     measured = np.std([answers.value for answers in drawn], axis=0)
-    np.testing.assert_allclose(measured, chosen.stddev(workload), rtol=0.06)
-    assert chosen.expected_error == pytest.approx(np.sqrt(np.mean(chosen.stddev(workload) ** 2)))
+    np.testing.assert_allclose(measured, chosen.stddev(workload), rtol=0.1)
+    assert chosen.expected_error == pytest.approx(np.sqrt(np.mean(chosen.stddev(chosen.workload) ** 2)))
 
 
 @pytest.mark.parametrize(
@@ -35,15 +35,60 @@ def test_stddev_is_what_answers_state_and_what_simulation_shows() -> None:
     ],
 )
 def test_scale_follows_neighbours_and_unit(neighbours: str, unit: dict[str, object], scale: Fraction) -> None:
-    assert plan(SCHEMA, 0.1, neighbours=neighbours, **unit).noise.scale == scale
+    assert plan(SCHEMA, 0.1, "identity", neighbours=neighbours, **unit).noise.scale == scale
 
 
-def test_auto_names_its_candidates() -> None:
+def test_scale_of_a_tree_grows_with_its_multipliers() -> None:
+    tree = Tree({"age": (5,), "floor": "flat"}, {"age": ("1/2", "1/3", "1/6")}, refine=False)
+    assert plan(SCHEMA, 0.1, tree).noise.scale == 60
+    assert plan(SCHEMA, 0.1, tree, neighbours="replace").noise.scale == 120
+
+
+def test_auto_names_its_candidates_and_takes_the_one_of_least_error() -> None:
     chosen = plan(SCHEMA, "1/3")
     assert chosen.epsilon == Fraction(1, 3)
-    assert [candidate.strategy for candidate in chosen.candidates] == [Identity()]
-    assert chosen.candidates[0].expected_error == chosen.expected_error
-    assert chosen.to_dict()["strategy"] == {"name": "identity"}
+    assert {candidate.strategy.name for candidate in chosen.candidates} == {"identity", "tree"}
+    assert chosen.expected_error == min(candidate.expected_error for candidate in chosen.candidates)
+    assert chosen.expected_error < 0.97 * plan(SCHEMA, "1/3", "identity").expected_error
+    assert all(candidate.summary for candidate in chosen.candidates)
+    assert "trees were tried" in chosen.searched
+    assert chosen.to_dict()["searched"] == chosen.searched
+
+
+def test_errors_of_candidates_are_those_of_their_own_plans() -> None:
+    chosen = plan(SCHEMA, 0.2, workload=Workload.marginals(SCHEMA, 1))
+    assert {candidate.strategy.name for candidate in chosen.candidates} >= {"identity", "marginals", "matched"}
+    for candidate in chosen.candidates:
+        alone = plan(SCHEMA, 0.2, candidate.strategy, Workload.marginals(SCHEMA, 1))
+        assert alone.expected_error == pytest.approx(candidate.expected_error)
+
+
+def test_auto_offers_no_marginals_to_those_who_named_no_queries() -> None:
+    schema = Schema([Ordinal("x", 1, 4), Ordinal("y", 1, 1), Ordinal("z", 1, 1)])
+    assert "marginals" not in {candidate.strategy.name for candidate in plan(schema).candidates}
+
+
+def test_choose_takes_the_least_error() -> None:
+    plans = [plan(SCHEMA, 1, option) for option in ("identity", "tree")]
+    assert choose(plans) is plans[1]
+
+
+def test_auto_is_the_identity_where_queries_are_single_cells() -> None:
+    assert plan(SCHEMA, workload=Workload.marginals(SCHEMA, 2)).strategy == Identity()
+
+
+def test_an_epsilon_too_small_for_a_tree_may_still_do_for_the_identity() -> None:
+    schema = Schema([Ordinal("x", 1, 200)])
+    assert plan(schema, "1e-12").strategy == Identity()
+    with pytest.raises(PrivacyError, match="so small"):
+        plan(schema, "1e-12", "tree")
+
+
+def test_many_short_attributes_do_not_multiply_the_measurements() -> None:
+    schema = Schema([Ordinal(f"bit {number}", 0, 1) for number in range(18)])
+    chosen = plan(schema, workload=Workload.marginals(schema, 1))
+    for candidate in chosen.candidates:
+        assert np.prod(candidate.strategy.operator(schema).measurement_shape) <= 4 * schema.cells
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,8 @@ def test_sensitivity_of_a_unit_follows_rows_and_neighbours() -> None:
     assert unit_sensitivity(1, 2, PrivacyUnit.row(), Neighbours.ADD_REMOVE) == 1
     assert unit_sensitivity(5, 7, PrivacyUnit.row(), Neighbours.REPLACE) == 7
     assert unit_sensitivity(5, 7, person, Neighbours.ADD_REMOVE) == 15
-    assert unit_sensitivity(5, 7, person, Neighbours.REPLACE) == 30
+    assert unit_sensitivity(5, 7, person, Neighbours.REPLACE) == 21
+    assert unit_sensitivity(5, 4, person, Neighbours.REPLACE) == 15
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
 from veilcube.analyst.estimate.base import Estimate, Estimates, Estimator, GroupedCounts
 from veilcube.analyst.estimate.least_squares import LeastSquares
+from veilcube.analyst.estimate.nonnegative import Nonnegative
 from veilcube.errors import QueryError
 from veilcube.release import ReleaseRecord
 
 # In the order of preference of "best".
-ESTIMATORS: tuple[Estimator, ...] = (LeastSquares(),)
+ESTIMATORS: tuple[Estimator, ...] = (LeastSquares(), Nonnegative())
 
 
 def choose_estimator(record: ReleaseRecord, name: str) -> Estimator:

@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.schema import Box, Region
 
+Number = TypeVar("Number", np.int64, np.float64)
+
 
 def group_cells(
-    cells: NDArray[np.int64], region: Region, axes: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    cells: NDArray[Number], region: Region, axes: Sequence[int]
+) -> tuple[NDArray[Number], NDArray[np.int64]]:
     """Return the sum of the region's cells per combination of cells of ``axes``, and how many cells each sum has."""
     shape = tuple(cells.shape[axis] for axis in axes)
-    sums = np.zeros(shape, dtype=np.int64)
+    sums = np.zeros(shape, dtype=cells.dtype)
     sizes = np.zeros(shape, dtype=np.int64)
     for box in region.boxes:
         target = np.ix_(*(box.indices(axis) for axis in axes))
@@ -23,7 +26,7 @@ def group_cells(
     return sums, sizes
 
 
-def _sum_out(cells: NDArray[np.int64], box: Box, axes: Sequence[int]) -> NDArray[np.int64]:
+def _sum_out(cells: NDArray[Number], box: Box, axes: Sequence[int]) -> NDArray[Number]:
     """Return a box's cells summed over every axis that is not kept, the kept ones in the order of ``axes``."""
     part = cells
     # Contiguous choices become views, so that a marginal of a large cube copies nothing.
@@ -31,9 +34,9 @@ def _sum_out(cells: NDArray[np.int64], box: Box, axes: Sequence[int]) -> NDArray
     for axis in range(cells.ndim):
         if not _is_run(box, axis):
             part = np.take(part, box.indices(axis), axis=axis)
-    summed = part.sum(axis=tuple(axis for axis in range(cells.ndim) if axis not in axes), dtype=np.int64)
+    summed = part.sum(axis=tuple(axis for axis in range(cells.ndim) if axis not in axes), dtype=cells.dtype)
     kept = sorted(axes)
-    return np.asarray(np.transpose(summed, [kept.index(axis) for axis in axes]), dtype=np.int64)
+    return np.asarray(np.transpose(summed, [kept.index(axis) for axis in axes]), dtype=cells.dtype)
 
 
 def _is_run(box: Box, axis: int) -> bool:

@@ -1,7 +1,8 @@
 """Least squares: unbiased, with exact variances and intervals from the exact law of the summed noise.
 
 On an identity release the least-squares estimate of a cell is its noisy count, so the estimate of a set of m cells is
-their exact count plus the sum of m independent noises of one law (docs/proofs/intervals.md).
+their exact count plus the sum of m independent noises of one law (docs/proofs/intervals.md). Any other linear strategy
+is read by ``linear``.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 from veilcube.analyst.estimate.base import Estimates
 from veilcube.analyst.estimate.block_sums import BlockSums
 from veilcube.analyst.estimate.grouping import group_cells
+from veilcube.analyst.estimate.linear import LinearEstimate
 from veilcube.operators import IdentityOperator
+from veilcube.operators.moments import BoundedMoments, LinearAnswers, OperatorWithNoiseWeights
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.privacy.summed_noise import half_widths, two_weight_half_widths, weighted_half_width
 from veilcube.release import NoisyMeasurement, ReleaseRecord
@@ -30,12 +33,20 @@ class LeastSquares:
         return "least_squares"
 
     def can_read(self, record: ReleaseRecord) -> bool:
-        """Whether the release is one identity measurement."""
-        return len(record.measurements) == 1 and isinstance(record.measurements[0].operator, IdentityOperator)
+        """Whether the release is one measurement whose operator tells the noise of its answers."""
+        if len(record.measurements) != 1:
+            return False
+        return isinstance(record.measurements[0].operator, IdentityOperator | OperatorWithNoiseWeights)
 
-    def fit(self, record: ReleaseRecord) -> "IdentityEstimate":
+    def fit(self, record: ReleaseRecord) -> "IdentityEstimate | LinearEstimate":
         """Return its answers about this release."""
-        return IdentityEstimate(record.measurements[0])
+        measurement = record.measurements[0]
+        operator = measurement.operator
+        if isinstance(operator, LinearAnswers):
+            return LinearEstimate(operator, measurement.values, measurement.noise)
+        if isinstance(operator, OperatorWithNoiseWeights):
+            return LinearEstimate(BoundedMoments(operator), measurement.values, measurement.noise)
+        return IdentityEstimate(measurement)
 
 
 class IdentityEstimate:

@@ -4,9 +4,18 @@ from collections.abc import Mapping
 
 from veilcube.curator.mechanisms.base import Mechanism, NoiseSampler
 from veilcube.curator.mechanisms.identity import IdentityMechanism
+from veilcube.curator.mechanisms.linear import LinearMechanism
+from veilcube.curator.mechanisms.refined_tree import RefinedTreeMechanism
 from veilcube.planner import Plan
 
-_MECHANISMS: Mapping[str, Mechanism] = {"identity": IdentityMechanism()}
+# Every strategy that measures once is carried out by the linear mechanism; the identity is the readable example.
+_MECHANISMS: Mapping[str, Mechanism] = {
+    "identity": IdentityMechanism(),
+    "tree": LinearMechanism(),
+    "marginals": LinearMechanism(),
+    "matched": LinearMechanism(),
+    "refined tree": RefinedTreeMechanism(),
+}
 
 
 def mechanism_for(plan: Plan) -> Mechanism:
@@ -14,4 +23,4 @@ def mechanism_for(plan: Plan) -> Mechanism:
     return _MECHANISMS[plan.strategy.name]
 
 
-__all__ = ["IdentityMechanism", "Mechanism", "NoiseSampler", "mechanism_for"]
+__all__ = ["IdentityMechanism", "LinearMechanism", "Mechanism", "NoiseSampler", "RefinedTreeMechanism", "mechanism_for"]

@@ -1,0 +1,75 @@
+"""The noise of groups on any strategy that tells the moments of regions and the noise weights of a query.
+
+Slower than ``ProductNoise`` and for every operator: each group is a region, and a weighted sum is written out as a
+query on all cells.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.operators.moments import LinearAnswers, Moments, union_bound
+from veilcube.schema import Region
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RegionNoise:
+    """Moments of the noise of the groups that a region makes along some axes."""
+
+    operator: LinearAnswers
+    whole: Region
+    axes: tuple[int, ...]
+
+    def of_each(self) -> Moments:
+        """Return the moments of every group's count."""
+        shape = tuple(self.whole.shape[axis] for axis in self.axes)
+        groups = [self._group(index) for index in np.ndindex(*shape)]
+        return _stack([self.operator.moments_of_region(group) for group in groups], shape)
+
+    def of_weighted(self, weights: Floats) -> Moments:
+        """Return the moments of one weighted sum of all groups."""
+        order = np.argsort(self.axes)
+        spread = np.expand_dims(
+            np.transpose(weights, order), [axis for axis in range(len(self.whole.shape)) if axis not in self.axes]
+        )
+        query = np.zeros(self.whole.shape)
+        for box in self.whole.boxes:
+            query[np.ix_(*(box.indices(axis) for axis in range(query.ndim)))] = 1.0
+        return Moments.of_weights(self.operator.noise_weights(query * spread).ravel())
+
+    def of_prefixes(self, inside: float, outside: float, steps: int) -> Moments:
+        """Return the moments of the sums that weigh the first groups ``inside`` and the rest ``outside``.
+
+        The variance is exact, from those of the first groups, the rest and all; the higher moments are bounds.
+        """
+        first = self._cut(lambda cells, k: cells <= k, steps)
+        rest = self._cut(lambda cells, k: cells > k, steps)
+        everything = self.operator.moments_of_region(self.whole).second
+        both = everything - first.second - rest.second
+        second = np.maximum(inside**2 * first.second + outside**2 * rest.second + inside * outside * both, 0.0)
+        return union_bound(second, [first, rest], (inside, outside))
+
+    def _cut(self, keep: Callable[[NDArray[np.int64], int], NDArray[np.bool_]], steps: int) -> Moments:
+        (axis,) = self.axes
+        shape = self.whole.shape
+        cells = np.arange(shape[axis])
+        cuts = [self.whole.intersect(Region.on_axis(shape, axis, keep(cells, k))) for k in range(steps)]
+        return _stack([self.operator.moments_of_region(cut) for cut in cuts], (steps,))
+
+    def _group(self, index: tuple[int, ...]) -> Region:
+        shape = self.whole.shape
+        chosen = [
+            Region.on_axis(shape, axis, np.arange(shape[axis]) == cell)
+            for axis, cell in zip(self.axes, index, strict=True)
+        ]
+        return self.whole.intersect(*chosen)
+
+
+def _stack(moments: list[Moments], shape: tuple[int, ...]) -> Moments:
+    powers = ([getattr(moment, name) for moment in moments] for name in ("second", "fourth", "sixth"))
+    arrays = (np.array(power, dtype=np.float64).reshape(shape) for power in powers)
+    return Moments(*arrays, bounded=any(moment.bounded for moment in moments))

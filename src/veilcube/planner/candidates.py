@@ -1,0 +1,158 @@
+"""Which strategies are compared: those that a user's word allows, with every choice made for the workload."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from math import comb, prod
+
+import numpy as np
+
+from veilcube.errors import PlanError
+from veilcube.operators import Operator
+from veilcube.operators.marginals import MOST_TABLES
+from veilcube.operators.matched import LARGEST_MATCHED
+from veilcube.planner.axis_options import MOST_CELLS_TO_SEARCH
+from veilcube.planner.default_workload import default_workload
+from veilcube.planner.marginals_strategy import Marginals
+from veilcube.planner.matched import matched_strategies
+from veilcube.planner.strategy import Identity, OpenStrategy, Strategy
+from veilcube.planner.tree_strategy import Tree
+from veilcube.query import Workload
+from veilcube.schema import Nominal, Schema
+
+# Fan-outs that are shown beside the tree that the search finds.
+FANOUTS = (4, 8, 16)
+# A product of trees may take this many measurements for each cell, or so many in all, whichever is more.
+MOST_PER_CELL = 4
+ALWAYS_AFFORDABLE = 2**22
+MOST_QUERIES_TO_MATCH = 200_000
+_FLAT_UP_TO = (1, 2, 4, 8, 16, 64)
+
+
+@dataclass(frozen=True)
+class _Matching:
+    """The wish for whatever strategy is best matched to the questions."""
+
+    name: str = "matched"
+
+    def operator(self, schema: Schema) -> Operator:
+        """Return the map that is matched to the default questions."""
+        return self.resolve(schema, default_workload(schema)).operator(schema)
+
+    def resolve(self, schema: Schema, workload: Workload) -> Strategy:
+        """Return the strategy that is matched to the questions."""
+        return matched_strategies(schema, workload)[0]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data that describes it."""
+        return {"name": self.name}
+
+
+_NAMED: Mapping[str, Callable[[], Strategy]] = {
+    "identity": Identity,
+    "tree": lambda: Tree(refine=False),
+    "marginals": Marginals,
+    "matched": _Matching,
+}
+
+
+def named_strategy(strategy: "Strategy | str") -> Strategy | None:
+    """Return the strategy that a user means; None for ``"auto"``, which allows all."""
+    if isinstance(strategy, str):
+        if strategy != "auto" and strategy not in _NAMED:
+            raise PlanError(f"the strategy '{strategy}' is not known; use 'auto' or one of {', '.join(_NAMED)}")
+        return None if strategy == "auto" else _NAMED[strategy]()
+    if not hasattr(strategy, "operator"):
+        raise PlanError("a strategy is 'auto', a name, or an object such as veilcube.Identity()")
+    return strategy
+
+
+def natural_workload(strategy: Strategy | None, schema: Schema) -> Workload:
+    """Return the questions that are planned for when none are given."""
+    return strategy.natural_workload(schema) if isinstance(strategy, Marginals) else default_workload(schema)
+
+
+def candidates_for(
+    strategy: Strategy | None, schema: Schema, workload: Workload, *, is_given: bool
+) -> tuple[Strategy, ...]:
+    """Return the strategies to compare; without a choice all that suit, marginals only if the workload was given.
+
+    A release of marginals cannot answer everything, so nobody gets one unless their own questions are all it needs to
+    answer.
+    """
+    if strategy is not None:
+        return (strategy.resolve(schema, workload) if isinstance(strategy, OpenStrategy) else strategy,)
+    return _all_candidates(schema, workload, is_given)
+
+
+@lru_cache(maxsize=32)
+def _all_candidates(schema: Schema, workload: Workload, is_given: bool) -> tuple[Strategy, ...]:
+    found: list[Strategy] = [Identity(), *_trees(schema, workload)]
+    if is_given:
+        found += [*_marginals(schema, workload), *_matched(schema, workload)]
+    return tuple(found)
+
+
+def _trees(schema: Schema, workload: Workload) -> list[Strategy]:
+    """Return the tree that the search finds, and trees of fixed fan-outs beside it; none that is the identity."""
+    best = _affordable_tree(schema, workload)
+    if best is None or _is_flat(best):
+        return []
+    trees = [best]
+    if max(schema.shape) <= MOST_CELLS_TO_SEARCH:
+        flat = {name: branches for name, branches in _branches(best).items() if branches == "flat"}
+        named = [dict.fromkeys(_ordinals(schema), fanout) | flat for fanout in FANOUTS]
+        trees += [Tree(branching=branching, refine=False).resolve(schema, workload) for branching in named]
+    trees.append(_with_equal_weights(best))
+    distinct: dict[str, Strategy] = {}
+    for tree in trees:
+        if not _is_flat(tree):
+            distinct.setdefault(str(tree.to_dict()), tree)
+    return list(distinct.values())
+
+
+def _ordinals(schema: Schema) -> list[str]:
+    return [attribute.name for attribute in schema if not isinstance(attribute, Nominal)]
+
+
+def _is_flat(tree: Tree) -> bool:
+    return all(branches == "flat" for branches in _branches(tree).values())
+
+
+def _with_equal_weights(tree: Tree) -> Tree:
+    """Return the same tree with the budget divided evenly among the levels."""
+    weights = tree.weights if isinstance(tree.weights, Mapping) else {}
+    even = {name: (Fraction(1, len(shares)),) * len(shares) for name, shares in weights.items()}
+    return replace(tree, weights=even)
+
+
+def _affordable_tree(schema: Schema, workload: Workload) -> Tree | None:
+    """Return the best tree that does not measure too much: short attributes stay flat where it would."""
+    limit = max(MOST_PER_CELL * schema.cells, ALWAYS_AFFORDABLE)
+    for short in _FLAT_UP_TO:
+        named = {attribute.name: "flat" for attribute in schema if attribute.size <= short}
+        tree = Tree(branching=named, refine=False).resolve(schema, workload)
+        if prod(tree.operator(schema).measurement_shape) <= limit:
+            return tree
+    return None
+
+
+def _branches(tree: Tree) -> Mapping[str, object]:
+    return tree.branching if isinstance(tree.branching, Mapping) else {}
+
+
+def _matched(schema: Schema, workload: Workload) -> list[Strategy]:
+    """Return the strategies optimised for the questions, if the attributes are short enough for that."""
+    if max(schema.shape) > LARGEST_MATCHED or len(workload) > MOST_QUERIES_TO_MATCH:
+        return []
+    return list(matched_strategies(schema, workload))
+
+
+def _marginals(schema: Schema, workload: Workload) -> list[Strategy]:
+    """Return marginals over as many attributes as the questions need, if that is fewer than there are."""
+    lengths = workload.high - workload.low + 1
+    k = max(int((lengths < np.array(schema.shape)).sum(axis=1).max()), 1)
+    if k >= len(schema) or comb(len(schema), k) > MOST_TABLES:
+        return []
+    return [Marginals(k).resolve(schema, workload)]

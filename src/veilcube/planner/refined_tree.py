@@ -1,0 +1,108 @@
+"""The design of a refined tree: which levels, which share of the budget each gets, and where it stops.
+
+All of it follows from public facts. Levels, weights and thresholds are explained in docs/decisions/0004-refined-tree.md
+with the measurements behind them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from veilcube.errors import PlanError
+from veilcube.operators import HalvingTree, NodeCounts, Operator
+from veilcube.operators.block_levels import BlockLevels
+from veilcube.planner.weights import multipliers_of
+from veilcube.privacy import Event, LaplaceEvent, ParallelEvent, SequentialEvent, scale_for
+from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.schema import Schema
+
+MOST_CELLS = 2**18
+DEEPEST = 22
+BITS_OF_ONE_AXIS = 3
+STEPS_OF_MANY_AXES = 3
+
+
+@dataclass(frozen=True)
+class RefinedDesign:
+    """Levels from coarse to fine, the last being the cells; their shares of the budget; and the stops' thresholds.
+
+    A node of level k is refined no further if its count seems to be below ``thresholds[k]`` noise scales.
+    """
+
+    levels: tuple[int, ...]
+    weights: tuple[Fraction, ...]
+    thresholds: tuple[float, ...]
+
+    def scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
+        """Return the noise scale of each step."""
+        return tuple(scale_for(epsilon * weight, sensitivity) for weight in self.weights)
+
+    def refund_scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
+        """Return the scale with which nodes that stop at each step but the last are measured once more."""
+        return tuple(
+            scale_for(epsilon * (1 - sum(self.weights[: step + 1])), sensitivity)
+            for step in range(len(self.weights) - 1)
+        )
+
+    def parts(self, tree: HalvingTree, epsilon: Fraction, sensitivity: int) -> list[tuple[Operator, DiscreteLaplace]]:
+        """Return the largest measurements that may be published: each level, and those above it for its refunds."""
+        found: list[tuple[Operator, DiscreteLaplace]] = []
+        for level, scale in zip(self.levels, self.scales(epsilon, sensitivity), strict=True):
+            found.append((NodeCounts(tree, level, tree.nodes(level)), DiscreteLaplace(scale)))
+        for level, scale in zip(self.levels, self.refund_scales(epsilon, sensitivity), strict=False):
+            above = range(level, tree.depth + 1)
+            found += [(NodeCounts(tree, high, tree.nodes(high)), DiscreteLaplace(scale)) for high in above]
+        return found
+
+    def event(self, epsilon: Fraction, sensitivity: int) -> Event:
+        """Return what is done: at each step some nodes are measured for the last time and the others go on."""
+        scales = self.scales(epsilon, sensitivity)
+        event: Event = LaplaceEvent(sensitivity, scales[-1])
+        for scale, refund in reversed(list(zip(scales, self.refund_scales(epsilon, sensitivity), strict=False))):
+            rest = ParallelEvent((LaplaceEvent(sensitivity, refund), event))
+            event = SequentialEvent((LaplaceEvent(sensitivity, scale), rest))
+        return event
+
+
+def refined_design(tree: HalvingTree, weights: Sequence[Fraction] | None = None) -> RefinedDesign:
+    """Return the design for a tree: fan-out 8 over one attribute, three steps over several."""
+    is_line = sum(axis.bits > 0 for axis in tree.axes) <= 1
+    levels = _levels_of_line(tree.depth) if is_line else _levels_of_block(tree.depth)
+    shares = tuple(weights) if weights is not None else _shares(len(levels), is_line)
+    if len(shares) != len(levels):
+        raise PlanError(f"{len(shares)} weights do not fit this refined tree, which has {len(levels)} levels")
+    threshold = 9.0 if is_line else 3.0
+    return RefinedDesign(levels, shares, (threshold,) * (len(levels) - 1))
+
+
+def _levels_of_line(depth: int) -> tuple[int, ...]:
+    return tuple(range((depth - 1) // BITS_OF_ONE_AXIS * BITS_OF_ONE_AXIS, -1, -BITS_OF_ONE_AXIS)) if depth else (0,)
+
+
+def _levels_of_block(depth: int) -> tuple[int, ...]:
+    steps = min(STEPS_OF_MANY_AXES, depth)
+    return tuple(round(depth * step / steps) for step in range(steps - 1, -1, -1))
+
+
+def _shares(steps: int, is_line: bool) -> tuple[Fraction, ...]:
+    """Return equal shares over one attribute; over several the finer levels, cut by more queries, get more."""
+    if is_line or steps != STEPS_OF_MANY_AXES:
+        return (Fraction(1, steps),) * steps
+    return (Fraction(1, 4), Fraction(3, 10), Fraction(9, 20))
+
+
+def can_refine(schema: Schema) -> bool:
+    """Whether a refined tree over this schema is small enough for its posterior."""
+    return schema.cells <= MOST_CELLS and HalvingTree.of(schema).depth <= DEEPEST
+
+
+def refined_operator(schema: Schema, weights: Sequence[Fraction] | None = None) -> BlockLevels:
+    """Return what a refined tree measures on a cube of this schema if nothing stops: its error is planned with that."""
+    if not can_refine(schema):
+        raise PlanError(
+            f"a refined tree holds at most {MOST_CELLS:,} cells, and the cube has {schema.cells:,}; "
+            "use Tree(refine=False)"
+        )
+    tree = HalvingTree.of(schema)
+    design = refined_design(tree, weights)
+    return BlockLevels(tree, design.levels, multipliers_of(list(design.weights)))

@@ -1,0 +1,172 @@
+"""Draws from the joint posterior of all cells: what intervals of any sums of cells are made of.
+
+From the root down, each node's count is divided by the exact conditional law of its left half; below the nodes that
+were measured last all of it goes to one cell, so that what nobody measured counts as unknown and not as even. Draws are
+post-processing: they come from a hash of the draw and the node, and the same release always gives the same intervals.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.operators.parallel import THREADS, compiled
+from veilcube.posterior.belief import Belief, kernel_nodes
+from veilcube.posterior.messages import Law, Nodes, Windows, split_row
+from veilcube.posterior.split_law import COMPONENTS, EDGE, HALF, SplitLaw, logarithms, share_below
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Draws = NDArray[np.float32]
+
+DRAWS = 128
+
+
+def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:
+    """Return draws (draws, cells) of all cells, flat in the cube's order."""
+    measured, tree = belief.measured, belief.measured.tree
+    starts, ends = measured.spans()
+    tables = Law(belief.law.weights, belief.law.rows, belief.law.shares, logarithms())
+    unknown = _all_or_nothing(tree.depth + 1)
+    counts = np.zeros((draws, tree.cells), dtype=np.float32)
+
+    def draw(part: Integers) -> None:
+        for number in part:
+            _draw_one(
+                int(number),
+                kernel_nodes(measured),
+                belief.windows,
+                tables,
+                unknown,
+                belief.messages,
+                belief.chances,
+                starts,
+                ends,
+                tree.positions,
+                counts[number],
+            )
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(draw, np.array_split(np.arange(draws), THREADS)))
+    cells = np.empty_like(counts)
+    cells[:, tree.order] = counts * np.float32(belief.step)
+    return cells
+
+
+def _all_or_nothing(classes: int) -> Law:
+    """Return the law of splits that leave one half empty: of all laws with even means it has the widest sums."""
+    weights = np.zeros((classes, COMPONENTS))
+    weights[:, EDGE] = 1.0
+    law = SplitLaw.of(weights)
+    return Law(law.weights, law.rows, law.shares, logarithms())
+
+
+@compiled
+def _uniform(draw: int, place: int) -> float:
+    """Return a number in (0, 1) that depends on its arguments only (splitmix64)."""
+    mixed = np.uint64(draw + 1) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(place + 1) * np.uint64(0xD1B54A32D192ED03)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed = mixed ^ (mixed >> np.uint64(31))
+    return (float(mixed >> np.uint64(11)) + 0.5) * 2.0**-53
+
+
+@compiled
+def _draw_one(
+    number: int,
+    nodes: Nodes,
+    windows: Windows,
+    law: Law,
+    unknown: Law,
+    message: Floats,
+    chances: Floats,
+    starts: Integers,
+    ends: Integers,
+    positions: Integers,
+    out: Draws,
+) -> None:
+    """Draw all cells once, in the order of the tree, in steps of the grid."""
+    counts = np.zeros(nodes.left.size, dtype=np.int64)
+    room = np.empty(1)
+    target, seen, x = _uniform(number, 0), 0.0, 0
+    while x < windows.length[0] - 1 and seen + chances[windows.offset[0] + x] < target:
+        seen += chances[windows.offset[0] + x]
+        x += 1
+    counts[0] = windows.start[0] + x
+    for v in range(nodes.left.size):  # parents come before their children
+        left, right = nodes.left[v], nodes.right[v]
+        if left < 0:
+            _spread_by_law(number, nodes.kind[v], starts[v], ends[v], counts[v], unknown, positions, out)
+        elif right < 0:
+            counts[left] = counts[v]
+        else:
+            if room.size < windows.length[left]:
+                room = np.empty(2 * windows.length[left])
+            counts[left] = _draw_left(number, v, counts[v], nodes, windows, law, message, room)
+            counts[right] = counts[v] - counts[left]
+
+
+@compiled
+def _draw_left(
+    number: int, v: int, j: int, nodes: Nodes, windows: Windows, law: Law, message: Floats, room: Floats
+) -> int:
+    """Draw the count of the left half from its law given the node's count and all measurements below."""
+    left, right = nodes.left[v], nodes.right[v]
+    low = max(windows.start[left], j - windows.start[right] - windows.length[right] + 1)
+    high = min(windows.start[left] + windows.length[left] - 1, j - windows.start[right])
+    if high < low:  # outside what the messages kept: the nearest division that they allow
+        return int(max(0, min(j, low)))
+    row = split_row(law, nodes.kind[v], j, low, high, room)
+    total = 0.0
+    chances = np.empty(high - low + 1)
+    for i in range(low, high + 1):
+        mine = message[windows.offset[left] + i - windows.start[left]]
+        total += mine * message[windows.offset[right] + j - i - windows.start[right]] * row[i - low]
+        chances[i - low] = total
+    target = _uniform(number, v + 1) * total
+    return int(low + np.searchsorted(chances[:-1], target))
+
+
+@compiled
+def _spread_by_law(
+    number: int, level: int, start: int, end: int, count: int, law: Law, positions: Integers, out: Draws
+) -> None:
+    """Divide a count among the cells of an unmeasured node by a split law alone."""
+    if end - start == 1 or count == 0:
+        out[start] = count
+        return
+    stack = [(level, start, end, count)]
+    while len(stack) > 0:
+        kind, first, last, j = stack.pop()
+        if last - first == 1 or j == 0:
+            out[first] = j
+            continue
+        bit = np.int64(1) << np.int64(kind - 1)
+        prefix = (positions[first] >> kind) << kind
+        middle = first + np.searchsorted(positions[first:last], prefix | bit)
+        if middle in (first, last):
+            stack.append((kind - 1, first, last, j))
+            continue
+        i = _draw_share(_uniform(number, (first << 6 | kind) ^ (1 << 40)), law, kind, j)
+        stack.append((kind - 1, first, middle, i))
+        stack.append((kind - 1, middle, last, j - i))
+
+
+@compiled
+def _draw_share(target: float, law: Law, kind: int, j: int) -> int:
+    """Draw i from π(i|j) by inversion: the atoms first, then the Beta components by bisection."""
+    edge, half = law.weights[kind, EDGE], law.weights[kind, HALF]
+    if target < edge:
+        return 0 if target < 0.5 * edge else j
+    target -= edge
+    if target < half:
+        return j // 2 if target < 0.5 * half else (j + 1) // 2
+    target -= half
+    low, high = 0, j
+    while low < high:
+        middle = (low + high) // 2
+        if share_below(law.shares[kind], law.logs, middle, j) < target:
+            low = middle + 1
+        else:
+            high = middle
+    return low
