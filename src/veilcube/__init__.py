@@ -2,8 +2,8 @@
 
 >>> import veilcube as vc
 >>> schema = vc.Schema([vc.Ordinal("age", 17, 90), vc.Nominal("sex", ["Female", "Male"])])
->>> vc.plan(schema, epsilon=0.5).strategy.name
-'identity'
+>>> vc.plan(schema, epsilon=0.5, strategy="identity").expected_error < 30
+True
 """
 
 from veilcube.analyst import DateAnswer, Release
@@ -12,7 +12,7 @@ from veilcube.curator.counting import count
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import VeilcubeError
-from veilcube.planner import Identity, Plan, plan
+from veilcube.planner import Identity, Marginals, Plan, Tree, plan
 from veilcube.privacy import PrivacyStatement
 from veilcube.query import Answer, Answers, Workload
 from veilcube.schema import Nominal, Ordinal, Schema
@@ -25,12 +25,14 @@ __all__ = [
     "DateAnswer",
     "Identity",
     "Ledger",
+    "Marginals",
     "Nominal",
     "Ordinal",
     "Plan",
     "PrivacyStatement",
     "Release",
     "Schema",
+    "Tree",
     "VeilcubeError",
     "Workload",
     "count",

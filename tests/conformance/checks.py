@@ -97,13 +97,13 @@ def check_exact_log_ratio(member: MechanismMember, epsilon: str, neighbours: str
         chosen = plan_of(member, schema, epsilon, neighbours, unit)
         differences, scales = differences_of_neighbours(member, schema, chosen)
         worst = max(
-            sum(_largest_log_ratio(int(shift), scale, known) for shift, scale in zip(row, scales, strict=True))
+            sum(largest_log_ratio(int(shift), scale, known) for shift, scale in zip(row, scales, strict=True))
             for row in differences
         )
         assert worst <= float(chosen.epsilon) + ROUNDING, f"log-ratio {worst} exceeds epsilon {chosen.epsilon}"
 
 
-def _largest_log_ratio(shift: int, scale: Fraction, known: dict[tuple[int, Fraction], float]) -> float:
+def largest_log_ratio(shift: int, scale: Fraction, known: dict[tuple[int, Fraction], float]) -> float:
     """Return max over integers y of log P(y) - log P(y - shift), by enumeration up to the stated tail."""
     if (shift, scale) not in known:
         law = DiscreteLaplace(scale)

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+from support.refined_trees import EveryLevel
 from support.tree_strategies import PlainTree
 from veilcube.analyst.estimate.base import Estimator
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.nonnegative import Nonnegative
-from veilcube.curator.mechanisms import IdentityMechanism, LinearMechanism, Mechanism
+from veilcube.analyst.estimate.posterior import Posterior
+from veilcube.curator.mechanisms import IdentityMechanism, LinearMechanism, Mechanism, RefinedTreeMechanism
 from veilcube.planner import Identity, Strategy
 
 
@@ -19,20 +21,30 @@ class MechanismMember:
 
 @dataclass(frozen=True)
 class EstimatorMember:
-    """``most_coverage`` bounds how often 95% intervals may hold the truth: exact ones must not be too wide."""
+    """``most_coverage`` bounds how often 95% intervals may hold the truth: exact ones must not be too wide.
+
+    An estimator that is not linear shrinks towards a prior: it does not give back counts without noise, and its
+    intervals are calibrated on smooth tables instead of exact on all.
+    """
 
     name: str
     estimator: Estimator
     strategies: tuple[Strategy, ...]
     most_coverage: float = 0.965
+    is_linear: bool = True
 
 
+# Mechanisms that publish once, with noise of one scale.
 MECHANISMS = (
     MechanismMember("identity", Identity(), IdentityMechanism()),
     MechanismMember("linear", PlainTree(3), LinearMechanism()),
 )
+# Mechanisms that publish step by step and choose each step by what they have published.
+ADAPTIVE = (MechanismMember("refined tree", EveryLevel(), RefinedTreeMechanism()),)
 ESTIMATORS = (
     EstimatorMember("least_squares", LeastSquares(), (Identity(), PlainTree(3))),
     # Its intervals are those of least squares, made wider wherever they miss its value: never less than exact ones.
     EstimatorMember("nonnegative", Nonnegative(), (Identity(), PlainTree(3)), most_coverage=1.0),
+    # Trees over one attribute, which it reads too, are in tests/unit/analyst/test_measured_nodes.py.
+    EstimatorMember("posterior", Posterior(), (EveryLevel(), Identity()), most_coverage=1.0, is_linear=False),
 )

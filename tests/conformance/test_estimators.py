@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.checks import ZeroNoise, measure, plan_of
-from conformance.members import ESTIMATORS, MECHANISMS, EstimatorMember
+from conformance.members import ADAPTIVE, ESTIMATORS, MECHANISMS, EstimatorMember
 from conformance.small_tables import SCHEMAS, cube_of
 from support.seeded import SeededWords
 from veilcube.analyst import Release, open_release
@@ -22,13 +22,22 @@ from veilcube.schema import Ordinal, Schema
 
 ROW = PrivacyUnit.row()
 CASES = [(member, strategy) for member in ESTIMATORS for strategy in member.strategies]
+LINEAR = [(member, strategy) for member, strategy in CASES if member.is_linear]
+CALIBRATED = [(member, strategy) for member, strategy in CASES if not member.is_linear]
 each_case = pytest.mark.parametrize(
     ("member", "strategy"), CASES, ids=[f"{member.name}-{strategy.name}" for member, strategy in CASES]
 )
 
+each_linear_case = pytest.mark.parametrize(
+    ("member", "strategy"), LINEAR, ids=[f"{member.name}-{strategy.name}" for member, strategy in LINEAR]
+)
+each_calibrated_case = pytest.mark.parametrize(
+    ("member", "strategy"), CALIBRATED, ids=[f"{member.name}-{strategy.name}" for member, strategy in CALIBRATED]
+)
+
 
 def released(strategy: Strategy, cube: Cube, epsilon: str, seed: int | None) -> Release:
-    mechanism = next(member for member in MECHANISMS if member.strategy == strategy)
+    mechanism = next(member for member in (*MECHANISMS, *ADAPTIVE) if member.strategy == strategy)
     chosen = plan_of(mechanism, cube.schema, epsilon, "add-remove", cube.unit)
     claim = mechanism.mechanism.claim(chosen)
     if seed is None:
@@ -44,20 +53,17 @@ def released(strategy: Strategy, cube: Cube, epsilon: str, seed: int | None) -> 
     return Release(ReleaseRecord(cube.schema, claim, measured, chosen.to_dict(), "2026-01-01T00:00:00+00:00", "test"))
 
 
-@each_case
+@each_linear_case
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: "x".join(schema.names))
 def test_answers_are_exact_when_there_is_no_noise(member: EstimatorMember, strategy: Strategy, schema: Schema) -> None:
     cube = cube_of(schema, (0, 0, 3, 5), ROW)
     release = released(strategy, cube, "1", seed=None)
     workload = Workload.random_ranges(schema, 50, seed=1)
-    exact = [
-        cube.exact_counts[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))].sum()
-        for low, high in zip(workload.low, workload.high, strict=True)
-    ]
-    np.testing.assert_allclose(release.answer(workload, estimator=member.name).value, exact, atol=1e-9)
+    answers = release.answer(workload, estimator=member.name)
+    np.testing.assert_allclose(answers.value, exact_answers(cube, workload), atol=1e-9)
 
 
-@each_case
+@each_linear_case
 @pytest.mark.parametrize(("cells", "draws"), [(1, 10_000), (2, 10_000), (5, 10_000), (50, 10_000), (5_000, 10_000)])
 def test_95_percent_intervals_cover_at_least_94_percent_and_no_more_than_the_member_may(
     member: EstimatorMember, strategy: Strategy, cells: int, draws: int
@@ -74,6 +80,45 @@ def test_95_percent_intervals_cover_at_least_94_percent_and_no_more_than_the_mem
         covered += int(np.count_nonzero((answers.low <= exact) & (exact <= answers.high)))
         done += blocks
     assert 0.94 <= covered / done <= member.most_coverage
+
+
+def exact_answers(cube: Cube, workload: Workload) -> np.ndarray:
+    blocks = (
+        tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))
+        for low, high in zip(workload.low, workload.high, strict=True)
+    )
+    return np.array([cube.exact_counts[block].sum() for block in blocks])
+
+
+def smooth_cube() -> Cube:
+    """Return a wave of 512 cells with a tenth of them empty, drawn once."""
+    rng = np.random.default_rng(12)
+    rate = 40 * (1 + np.sin(np.arange(512) / 40)) * (np.arange(512) % 250 > 25)
+    return Cube(Schema([Ordinal("position", 1, 512)]), rng.poisson(rate))
+
+
+@each_calibrated_case
+def test_95_percent_intervals_of_calibrated_estimators_cover_at_least_93_percent_of_a_smooth_table(
+    member: EstimatorMember, strategy: Strategy
+) -> None:
+    cube = smooth_cube()
+    workload = Workload.random_ranges(cube.schema, 300, seed=2)
+    exact, covered = exact_answers(cube, workload), []
+    for seed in range(6):
+        answers = released(strategy, cube, "1/10", seed=seed).answer(workload, estimator=member.name)
+        covered.append(np.mean((answers.low <= exact) & (exact <= answers.high)))
+    assert 0.93 <= np.mean(covered) <= member.most_coverage
+
+
+@each_calibrated_case
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: "x".join(schema.names))
+def test_answers_of_calibrated_estimators_are_near_when_noise_is_negligible(
+    member: EstimatorMember, strategy: Strategy, schema: Schema
+) -> None:
+    cube = Cube(schema, np.arange(6).reshape(schema.shape) * 100)
+    workload = Workload.random_ranges(schema, 50, seed=1)
+    answers = released(strategy, cube, "500", seed=4).answer(workload, estimator=member.name)
+    np.testing.assert_allclose(answers.value, exact_answers(cube, workload), atol=0.1)
 
 
 @each_case

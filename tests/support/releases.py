@@ -16,10 +16,12 @@ from veilcube.release import ReleaseRecord
 from veilcube.schema import Schema
 
 
-def release_of(schema: Schema, counts: ArrayLike, epsilon: object = 1, seed: int | None = None) -> Release:
+def release_of(
+    schema: Schema, counts: ArrayLike, epsilon: object = 1, seed: int | None = None, strategy: object = "identity"
+) -> Release:
     """Return a release of given counts; without a seed there is no noise in it, whatever it declares."""
     cube = Cube(schema, counts)
-    chosen = plan(schema, epsilon)
+    chosen = plan(schema, epsilon, strategy)
     mechanism = mechanism_for(chosen)
     claim = mechanism.claim(chosen)
     source = None if seed is None else SeededWords(seed)

@@ -72,14 +72,16 @@ def test_a_table_is_counted_and_released_in_one_call(tmp_path: Path) -> None:
 
 def test_a_person_unit_makes_more_noise_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "visits.csv").write_text("id,age\n1,7\n1,8\n1,9\n2,7\n")
-    release = vc.release(str(tmp_path / "visits.csv"), epsilon=1, schema=SCHEMA, person="id", max_rows=2)
+    release = vc.release(
+        str(tmp_path / "visits.csv"), epsilon=1, strategy="identity", schema=SCHEMA, person="id", max_rows=2
+    )
     assert release.plan["scale"] == "2"
     assert "one person ('id', at most 2 rows of each)" in release.privacy.words
     assert "at most 2 rows per person" in release.counted
 
 
 def test_a_plan_and_another_price_beside_it_are_refused(ledger: vc.Ledger) -> None:
-    plan = vc.plan(SCHEMA, epsilon="1/2")
+    plan = vc.plan(SCHEMA, epsilon="1/2", strategy="identity")
     with pytest.raises(PlanError, match="another epsilon"):
         vc.release(CUBE, epsilon=0.01, plan=plan, ledger=ledger, dataset="people")
     assert ledger.history("people") == []

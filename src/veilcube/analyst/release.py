@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.estimate import Estimate, Estimates, GroupedCounts, choose_estimator
+from veilcube.analyst.estimate import Estimate, Estimates, GroupedCounts, Guarantee, choose_estimator
 from veilcube.analyst.estimate.ratios import distribution_of_groups, mean_of_groups, quantile_of_groups
 from veilcube.analyst.export import cells_to_pandas, cells_to_parquet, cells_to_xarray
 from veilcube.analyst.quantile import DateAnswer, locate_quantile
@@ -68,9 +68,17 @@ class Release:
         save_record(self._record, path)
 
     def count(
-        self, query: Query | None = None, *, estimator: str = "best", confidence: float = 0.95, **conditions: object
+        self,
+        query: Query | None = None,
+        *,
+        estimator: str = "best",
+        confidence: float = 0.95,
+        interval: str = "calibrated",
+        **conditions: object,
     ) -> Answer | Answers:
         """Estimate how many rows meet a condition.
+
+        ``interval="guaranteed"`` gives an interval that holds whatever the data are, from the noise alone.
 
         The condition is given by keywords (``age=(30, 39), sex="Female"``), as a mapping, or as SQL text: a WHERE
         condition or a whole ``SELECT COUNT(*) ...``. SQL with GROUP BY gives ``Answers``, one per group.
@@ -79,23 +87,35 @@ class Release:
             raise QueryError("give the condition either as one argument or by keywords, not both")
         if isinstance(query, str):
             parsed = read_sql(self.schema, query)
+            if parsed.group_by and _is_guaranteed(interval):
+                raise QueryError("guaranteed intervals are for single counts and workloads; leave out GROUP BY")
             if parsed.group_by:
                 return self._grouped(parsed.region, parsed.group_by, estimator, confidence)
             region = parsed.region
         else:
             region = read_query(self.schema, conditions if query is None else query)
-        return self._one(self._estimate(estimator).region(region, _check(confidence)), confidence)
+        found = self._estimate(estimator).region(region, _check(confidence))
+        if _is_guaranteed(interval):
+            found = self._guarantee.region(found, region, confidence)
+        return self._one(found, confidence)
 
-    def answer(self, workload: Workload, *, estimator: str = "best", confidence: float = 0.95) -> Answers:
-        """Estimate every query of a workload at once."""
+    def answer(
+        self, workload: Workload, *, estimator: str = "best", confidence: float = 0.95, interval: str = "calibrated"
+    ) -> Answers:
+        """Estimate every query of a workload at once, ``interval`` as in ``count``."""
         if not isinstance(workload, Workload):
             raise QueryError("release.answer takes a veilcube.Workload; use release.count for a single query")
         if workload.schema != self.schema:
             raise QueryError("the workload is for another schema; build it with release.schema")
         fitted = self._estimate(estimator)
+        guarantee = self._guarantee if _is_guaranteed(interval) else None
         found = fitted.rectangles(workload.low, workload.high, _check(confidence))
+        if guarantee is not None:
+            found = guarantee.rectangles(found, workload.low, workload.high, confidence)
         for row, region in workload.regions.items():
             single = fitted.region(region, confidence)
+            if guarantee is not None:
+                single = guarantee.region(single, region, confidence)
             for name in ("value", "low", "high", "stddev"):
                 getattr(found, name)[row] = getattr(single, name)
         return self._many(found, confidence)
@@ -176,11 +196,16 @@ class Release:
         """Write one row per cell to a Parquet file, a part at a time."""
         cells_to_parquet(self._record, self._estimate(estimator), _check(confidence), Path(path))
 
+    @cached_property
+    def _guarantee(self) -> Guarantee:
+        return Guarantee(self._record)
+
     def _estimate(self, name: str) -> Estimate:
-        estimator = choose_estimator(self._record, name)
-        if estimator.name not in self._fitted:
-            self._fitted[estimator.name] = estimator.fit(self._record)
-        return self._fitted[estimator.name]
+        if name not in self._fitted:
+            estimator = choose_estimator(self._record, name)
+            fitted = self._fitted.get(estimator.name) or estimator.fit(self._record)
+            self._fitted[estimator.name] = self._fitted[name] = fitted
+        return self._fitted[name]
 
     def _grouped(self, region: Region, names: Sequence[str], estimator: str, confidence: float) -> Answers:
         axes = [self.schema.axis(name) for name in names]
@@ -225,6 +250,12 @@ def _held(sizes: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
     """Return the cells of one axis of a marginal that the region reaches."""
     others = tuple(other for other in range(sizes.ndim) if other != axis)
     return np.flatnonzero(sizes.max(axis=others) > 0)
+
+
+def _is_guaranteed(interval: str) -> bool:
+    if interval not in ("calibrated", "guaranteed"):
+        raise QueryError("the interval must be 'calibrated' or 'guaranteed'")
+    return interval == "guaranteed"
 
 
 def _check(confidence: float) -> float:

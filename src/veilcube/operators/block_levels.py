@@ -86,7 +86,7 @@ class BlockLevels:
         norms = [np.zeros(low.shape[0])]
         for level in self.levels:
             per_axis = [
-                _squared_norm(*self._ends(axis, low[:, axis], high[:, axis]), bits)
+                _squared_norms(self._codes(axis), low[:, axis], high[:, axis], bits)
                 for axis, bits in enumerate(self.tree.bits_below(level))
             ]
             norms.append(prod(per_axis[1:], start=per_axis[0]))
@@ -117,13 +117,9 @@ class BlockLevels:
     def _ranks(self, level: int) -> Integers:
         return self.tree.positions[self.tree.starts(level)] >> level
 
-    def _ends(self, axis: int, low: Integers, high: Integers) -> tuple[Integers, Integers]:
-        """Return a range's first code and the code after its last, as if codes without a cell were in no range."""
+    def _codes(self, axis: int) -> Integers:
         codes = self.tree.axes[axis].codes
-        if codes is None:
-            return low, high + 1
-        table = np.array(codes, dtype=np.int64)
-        return table[low], table[high] + 1
+        return np.arange(self.tree.axes[axis].size) if codes is None else np.array(codes, dtype=np.int64)
 
     def _padded_adjoint(self, measurements: Floats) -> Floats:
         total, start = np.zeros(2**self.tree.depth), 0
@@ -150,10 +146,18 @@ class BlockLevels:
         return cells.reshape(self.cell_shape)
 
 
-def _squared_norm(start: Integers, end: Integers, bits: int) -> Floats:
-    """Return |P q|² of ranges [start, end) averaged over runs of 2^bits codes: whole runs, and two cut ones at most."""
-    size, first, last = 2.0**bits, start >> bits, (end - 1) >> bits
-    in_first = np.where(first == last, end - start, ((first + 1) << bits) - start)
-    in_last = np.where(first == last, 0, end - (last << bits))
-    norm: Floats = (np.square(in_first) + np.square(in_last)) / size + np.maximum(last - first - 1, 0) * size
-    return norm
+def _squared_norms(codes: Integers, low: Integers, high: Integers, bits: int) -> Floats:
+    """Return |P q|² of ranges of cells, P the average over runs of 2^bits codes: whole runs, and two cut ones at most.
+
+    Codes that no cell has count as cells outside every range.
+    """
+    begins_run = np.diff(codes >> bits, prepend=-1) > 0
+    starts = np.flatnonzero(begins_run)
+    sizes, run_of = np.diff(starts, append=codes.size), np.cumsum(begins_run) - 1
+    squares = np.concatenate([[0], np.cumsum(np.square(sizes))])
+    first, last = run_of[low], run_of[high]
+    in_first = np.minimum((starts + sizes)[first], high + 1) - low
+    in_last = np.where(first == last, 0, high + 1 - starts[last])
+    between = np.maximum(squares[last] - squares[first + 1], 0)
+    norms: Floats = (np.square(in_first) + np.square(in_last) + between) / 2.0**bits
+    return np.where(high < low, 0.0, norms)

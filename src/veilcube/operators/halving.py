@@ -139,13 +139,30 @@ def _read_axis(data: Mapping[str, object]) -> AxisCodes:
 
 def codes_of(attribute: Attribute) -> AxisCodes:
     """Return how an attribute is halved: an ordinal one by its cells' numbers, a nominal one along its hierarchy."""
-    if not isinstance(attribute, Nominal) or all(child.is_leaf for child in attribute.hierarchy.root.children):
+    paths = _paths_of(attribute)
+    if paths is None:
         return AxisCodes(attribute.size, (attribute.size - 1).bit_length())
+    bits = max(map(len, paths))
+    return AxisCodes(attribute.size, bits, tuple(int(path.ljust(bits, "0") or "0", 2) for path in paths))
+
+
+def halving_depth(schema: Schema) -> int:
+    """Return how many halvings tell all cells of a schema apart, also where no tree could hold so many."""
+    depth = 0
+    for attribute in schema:
+        paths = _paths_of(attribute)
+        depth += (attribute.size - 1).bit_length() if paths is None else max(map(len, paths))
+    return depth
+
+
+def _paths_of(attribute: Attribute) -> list[str] | None:
+    """Return the branches that lead to each cell of a hierarchy; None for an attribute without one."""
+    if not isinstance(attribute, Nominal) or all(child.is_leaf for child in attribute.hierarchy.root.children):
+        return None
     paths = [""] * attribute.size
     specials = [Node("", cell, cell + 1) for cell in range(attribute.regular_size, attribute.size)]
     _write_paths([attribute.hierarchy.root, *specials], "", paths)
-    bits = max(map(len, paths))
-    return AxisCodes(attribute.size, bits, tuple(int(path.ljust(bits, "0") or "0", 2) for path in paths))
+    return paths
 
 
 def _write_paths(siblings: list[Node], path: str, paths: list[str]) -> None:

@@ -16,6 +16,7 @@ from veilcube.planner.axis_options import MOST_CELLS_TO_SEARCH
 from veilcube.planner.default_workload import default_workload
 from veilcube.planner.marginals_strategy import Marginals
 from veilcube.planner.matched import matched_strategies
+from veilcube.planner.refined_tree import can_refine, has_like_neighbours
 from veilcube.planner.strategy import Identity, OpenStrategy, Strategy
 from veilcube.planner.tree_strategy import Tree
 from veilcube.query import Workload
@@ -27,6 +28,7 @@ FANOUTS = (4, 8, 16)
 MOST_PER_CELL = 4
 ALWAYS_AFFORDABLE = 2**22
 MOST_QUERIES_TO_MATCH = 200_000
+LEAST_CELLS_TO_REFINE = 64
 _FLAT_UP_TO = (1, 2, 4, 8, 16, 64)
 
 
@@ -52,6 +54,7 @@ class _Matching:
 _NAMED: Mapping[str, Callable[[], Strategy]] = {
     "identity": Identity,
     "tree": lambda: Tree(refine=False),
+    "refined tree": Tree,
     "marginals": Marginals,
     "matched": _Matching,
 }
@@ -89,9 +92,15 @@ def candidates_for(
 @lru_cache(maxsize=32)
 def _all_candidates(schema: Schema, workload: Workload, is_given: bool) -> tuple[Strategy, ...]:
     found: list[Strategy] = [Identity(), *_trees(schema, workload)]
+    if _suits_refining(schema):
+        found.insert(0, Tree())
     if is_given:
         found += [*_marginals(schema, workload), *_matched(schema, workload)]
     return tuple(found)
+
+
+def _suits_refining(schema: Schema) -> bool:
+    return has_like_neighbours(schema) and schema.cells >= LEAST_CELLS_TO_REFINE and can_refine(schema)
 
 
 def _trees(schema: Schema, workload: Workload) -> list[Strategy]:

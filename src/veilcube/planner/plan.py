@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +41,10 @@ from veilcube.query import Workload
 from veilcube.schema import Schema
 
 DEFAULT_CONFIDENCE = 0.95
+# By how much a refined tree's answers may be counted on to be better than its plan (docs/benchmarks.md, dpbench).
+REFINING_GAINS = 1.3
+# Strategies that are fitted to the questions and answer others badly.
+FITTED = ("matched", "marginals")
 
 
 class _DefaultEpsilon(float):
@@ -208,8 +212,18 @@ def _best_of(plans: Sequence[Plan], target: tuple[float, float] | None) -> Plan:
 
 
 def choose(plans: Sequence[Plan]) -> Plan:
-    """Return the plan to carry out among those that were compared: the one with the least expected error."""
-    return min(plans, key=lambda option: option.expected_error)
+    """Return the plan to carry out among those that were compared.
+
+    That is the one with the least expected error of least squares, unless a refined tree comes near: its error is
+    planned as if nothing could be refunded and nothing learned from the shape of the data, and turns out lower.
+    """
+    refined = [option for option in plans if option.design is not None]
+    others = [option for option in plans if option.design is None]
+    for option in refined:
+        general = [other.expected_error for other in others if other.strategy.name not in FITTED]
+        if option.expected_error <= REFINING_GAINS * min(general, default=inf):
+            return option
+    return min(others or refined, key=lambda option: option.expected_error)
 
 
 def _answering(plans: Sequence[Plan]) -> list[Plan]:

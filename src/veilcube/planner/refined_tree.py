@@ -11,13 +11,15 @@ from fractions import Fraction
 from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree, NodeCounts, Operator
 from veilcube.operators.block_levels import BlockLevels
+from veilcube.operators.halving import halving_depth
 from veilcube.planner.weights import multipliers_of
 from veilcube.privacy import Event, LaplaceEvent, ParallelEvent, SequentialEvent, scale_for
 from veilcube.privacy.noise import DiscreteLaplace
-from veilcube.schema import Schema
+from veilcube.schema import Ordinal, Schema
 
 MOST_CELLS = 2**18
 DEEPEST = 22
+MOST_AXES = 2
 BITS_OF_ONE_AXIS = 3
 STEPS_OF_MANY_AXES = 3
 
@@ -68,7 +70,7 @@ def refined_design(tree: HalvingTree, weights: Sequence[Fraction] | None = None)
     """Return the design for a tree: fan-out 8 over one attribute, three steps over several."""
     is_line = sum(axis.bits > 0 for axis in tree.axes) <= 1
     levels = _levels_of_line(tree.depth) if is_line else _levels_of_block(tree.depth)
-    shares = tuple(weights) if weights is not None else _shares(len(levels), is_line)
+    shares = _normalised(weights) if weights is not None else _shares(len(levels), is_line)
     if len(shares) != len(levels):
         raise PlanError(f"{len(shares)} weights do not fit this refined tree, which has {len(levels)} levels")
     threshold = 9.0 if is_line else 3.0
@@ -91,17 +93,29 @@ def _shares(steps: int, is_line: bool) -> tuple[Fraction, ...]:
     return (Fraction(1, 4), Fraction(3, 10), Fraction(9, 20))
 
 
+def _normalised(weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """Return weights that sum to 1 exactly: decimals may miss it by a hair, and that hair must not be spent."""
+    total = sum(weights, start=Fraction(0))
+    return tuple(weight / total for weight in weights)
+
+
+def has_like_neighbours(schema: Schema) -> bool:
+    """Whether neighbouring cells may be expected to be alike: the cube is a line or a plane of ordinal attributes."""
+    wide = [attribute for attribute in schema if attribute.size > 1]
+    return 1 <= len(wide) <= MOST_AXES and all(isinstance(attribute, Ordinal) for attribute in wide)
+
+
 def can_refine(schema: Schema) -> bool:
     """Whether a refined tree over this schema is small enough for its posterior."""
-    return schema.cells <= MOST_CELLS and HalvingTree.of(schema).depth <= DEEPEST
+    return schema.cells <= MOST_CELLS and halving_depth(schema) <= DEEPEST
 
 
 def refined_operator(schema: Schema, weights: Sequence[Fraction] | None = None) -> BlockLevels:
     """Return what a refined tree measures on a cube of this schema if nothing stops: its error is planned with that."""
     if not can_refine(schema):
         raise PlanError(
-            f"a refined tree holds at most {MOST_CELLS:,} cells, and the cube has {schema.cells:,}; "
-            "use Tree(refine=False)"
+            f"a refined tree holds at most {MOST_CELLS:,} cells that {DEEPEST} halvings tell apart, and the cube has "
+            f"{schema.cells:,} in {halving_depth(schema)}; use Tree(refine=False)"
         )
     tree = HalvingTree.of(schema)
     design = refined_design(tree, weights)

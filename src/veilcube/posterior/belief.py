@@ -32,6 +32,8 @@ Integers = NDArray[np.int64]
 ROUNDS = 3
 FIRST_ROOM = 1 << 16
 NODES_WORTH_A_THREAD = 16
+# Noise of very different scales: the grid has no more than about this many steps in the largest one.
+STEPS_IN_A_SCALE = 16
 # What a component's weight starts from in each round, in splits seen: keeps weights of rare classes moderate.
 PRIOR_SPLITS = 0.5
 
@@ -66,12 +68,14 @@ class Belief:
 
 
 def grid_step(measured: MeasuredTree) -> float:
-    """Return the step of the grid of counts: the smallest noise scale, and never less than 1."""
-    return max(1.0, float(np.floor(measured.scales.min())))
+    """Return the step of the grid of counts: the smallest noise scale, unless others are far larger; at least 1."""
+    return max(1.0, float(np.floor(max(measured.scales.min(), measured.scales.max() / STEPS_IN_A_SCALE))))
 
 
 def propagate(measured: MeasuredTree, law: SplitLaw) -> Belief:
-    """Return the posterior under a given split law."""
+    """Return the posterior under a given split law; every leaf must have been measured."""
+    if not measured.is_covered:
+        raise ValueError("a node that nobody measured, alone or in parts, has no posterior")
     step = grid_step(measured)
     nodes = kernel_nodes(measured)
     windows = Windows(*(np.zeros(measured.left.size, dtype=np.int64) for _ in range(3)))

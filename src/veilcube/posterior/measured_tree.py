@@ -85,6 +85,12 @@ class MeasuredTree:
         """The nodes without children."""
         return np.flatnonzero(self.left == NONE)
 
+    @property
+    def is_covered(self) -> bool:
+        """Whether every leaf was measured; the count of one that was not could be anything."""
+        leaves = self.leaves
+        return bool((self.first[leaves + 1] > self.first[leaves]).all())
+
     def node_at(self, level: int) -> Integers:
         """Return for each node of a level of the halving tree its number here, NONE if it is not here."""
         here = np.flatnonzero(self.level == level)

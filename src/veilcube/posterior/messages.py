@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 TRIMMED = 1e-5
 REACH = 11.52  # exp(-REACH) is just below TRIMMED
 NEGLIGIBLE = 1e-8
-NO_BOUND = 1 << 50
+NO_BOUND = 1 << 62
 
 
 class Nodes(NamedTuple):
@@ -62,12 +62,15 @@ def plan_windows(group: Integers, nodes: Nodes, windows: Windows, step: float) -
             low += windows.start[nodes.right[v]]
             high += windows.start[nodes.right[v]] + windows.length[nodes.right[v]] - 1
         near, far = 0, NO_BOUND
+        sharpest, its_near, its_far = np.inf, near, far
         for m in range(nodes.first[v], nodes.first[v + 1]):
             value, reach = max(nodes.values[m], 0.0), REACH * nodes.scales[m]
-            near = max(near, int(np.floor((value - reach) / step)))
-            far = min(far, int(np.ceil((value + reach) / step)))
-        if far < near:  # measurements that contradict each other: anything between them is possible
-            near, far = far, near
+            lowest, highest = max(0, int(np.floor((value - reach) / step))), int(np.ceil((value + reach) / step))
+            near, far = max(near, lowest), min(far, highest)
+            if nodes.scales[m] < sharpest:
+                sharpest, its_near, its_far = nodes.scales[m], lowest, highest
+        if far < near:  # measurements that contradict each other: the one with the least noise counts
+            near, far = its_near, its_far
         start, end = max(low, near), min(high, far)
         if end < start:
             start, end = max(low, min(near, high)), min(high, max(far, low))

@@ -1,4 +1,4 @@
-"""Draws from the joint posterior of all cells: what intervals of any sums of cells are made of.
+"""Draws from the joint posterior of all cells, as deviations from its mean: what intervals of any sums are made of.
 
 From the root down, each node's count is divided by the exact conditional law of its left half; below the nodes that
 were measured last all of it goes to one cell, so that what nobody measured counts as unknown and not as even. Draws are
@@ -23,15 +23,21 @@ DRAWS = 128
 
 
 def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:
-    """Return draws (draws, cells) of all cells, flat in the cube's order."""
+    """Return draws (draws, cells) of all cells less their posterior means, flat in the cube's order.
+
+    Deviations are small where counts are large, so that short floats hold them, and sums of them, without loss.
+    """
     measured, tree = belief.measured, belief.measured.tree
     starts, ends = measured.spans()
     tables = Law(belief.law.weights, belief.law.rows, belief.law.shares, logarithms())
     unknown = _all_or_nothing(tree.depth + 1)
-    counts = np.zeros((draws, tree.cells), dtype=np.float32)
+    deviations = np.empty((draws, tree.cells), dtype=np.float32)
+    means = belief.cells()
 
     def draw(part: Integers) -> None:
+        counts = np.empty(tree.cells)
         for number in part:
+            counts[:] = 0.0
             _draw_one(
                 int(number),
                 kernel_nodes(measured),
@@ -43,14 +49,13 @@ def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:
                 starts,
                 ends,
                 tree.positions,
-                counts[number],
+                counts,
             )
+            deviations[number, tree.order] = counts * belief.step - means[tree.order]
 
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(draw, np.array_split(np.arange(draws), THREADS)))
-    cells = np.empty_like(counts)
-    cells[:, tree.order] = counts * np.float32(belief.step)
-    return cells
+    return deviations
 
 
 def _all_or_nothing(classes: int) -> Law:
@@ -83,7 +88,7 @@ def _draw_one(
     starts: Integers,
     ends: Integers,
     positions: Integers,
-    out: Draws,
+    out: Floats,
 ) -> None:
     """Draw all cells once, in the order of the tree, in steps of the grid."""
     counts = np.zeros(nodes.left.size, dtype=np.int64)
@@ -129,7 +134,7 @@ def _draw_left(
 
 @compiled
 def _spread_by_law(
-    number: int, level: int, start: int, end: int, count: int, law: Law, positions: Integers, out: Draws
+    number: int, level: int, start: int, end: int, count: int, law: Law, positions: Integers, out: Floats
 ) -> None:
     """Divide a count among the cells of an unmeasured node by a split law alone."""
     if end - start == 1 or count == 0:

@@ -9,7 +9,7 @@ from support.releases import release_of
 from veilcube.errors import PlanError, PrivacyError, QueryError
 from veilcube.planner import Identity, Tree, choose, plan
 from veilcube.query import Workload
-from veilcube.schema import Ordinal, Schema
+from veilcube.schema import Nominal, Ordinal, Schema
 
 SCHEMA = Schema([Ordinal("age", 1, 30), Ordinal("floor", 1, 3)])
 
@@ -45,14 +45,23 @@ def test_scale_of_a_tree_grows_with_its_multipliers() -> None:
 
 
 def test_auto_names_its_candidates_and_takes_the_one_of_least_error() -> None:
-    chosen = plan(SCHEMA, "1/3")
+    schema = Schema([Ordinal("age", 1, 30), Nominal("floor", ["low", "high", "top"])])
+    chosen = plan(schema, "1/3")
     assert chosen.epsilon == Fraction(1, 3)
     assert {candidate.strategy.name for candidate in chosen.candidates} == {"identity", "tree"}
     assert chosen.expected_error == min(candidate.expected_error for candidate in chosen.candidates)
-    assert chosen.expected_error < 0.97 * plan(SCHEMA, "1/3", "identity").expected_error
+    assert chosen.expected_error < 0.97 * plan(schema, "1/3", "identity").expected_error
     assert all(candidate.summary for candidate in chosen.candidates)
     assert "trees were tried" in chosen.searched
     assert chosen.to_dict()["searched"] == chosen.searched
+
+
+def test_auto_refines_a_tree_over_a_plane_of_ordinal_cells_unless_its_plan_is_far_worse() -> None:
+    assert plan(SCHEMA, "1/3").strategy == Tree()
+    assert plan(SCHEMA, "1/3").candidates[0].strategy == Tree()
+    single_cells = Workload(SCHEMA, [{"age": age, "floor": 1} for age in range(1, 31)])
+    assert plan(SCHEMA, "1/3", workload=single_cells).strategy.name != "refined tree"
+    assert plan(Schema([Ordinal("age", 1, 30)]), "1/3").strategy.name != "refined tree"
 
 
 def test_errors_of_candidates_are_those_of_their_own_plans() -> None:

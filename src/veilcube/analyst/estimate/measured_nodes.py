@@ -1,12 +1,13 @@
 """Releases whose measured nodes form a tree: refined trees, trees over one attribute, and plain cells."""
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.operators import HalvingTree, IdentityOperator, NodeCounts, ProductOperator, TreeAxis
-from veilcube.operators.halving import AxisCodes
+from veilcube.operators.halving import AxisCodes, halving_depth
 from veilcube.operators.tree import node_multipliers
 from veilcube.operators.tree_shape import levels_of_fanouts
 from veilcube.posterior import MeasuredTree, NodeValues, node_values
@@ -25,12 +26,13 @@ def has_measured_tree(record: ReleaseRecord) -> bool:
     operators = [part.operator for part in record.measurements]
     if all(isinstance(operator, NodeCounts) for operator in operators):
         trees = {operator.tree for operator in operators if isinstance(operator, NodeCounts)}
-        return len(trees) == 1
+        return len(trees) == 1 and measured_tree(record).is_covered
     if len(operators) != 1:
         return False
     if isinstance(operators[0], IdentityOperator):
-        return HalvingTree.of(record.schema).depth <= DEEPEST
-    return _tree_axis(operators[0]) is not None
+        return halving_depth(record.schema) <= DEEPEST
+    axis = _tree_axis(operators[0])
+    return axis is not None and sum(width for _, _, width in _digits(axis)) <= DEEPEST
 
 
 def measured_tree(record: ReleaseRecord) -> MeasuredTree:
@@ -75,16 +77,21 @@ def _tree_of_axis(axis: TreeAxis, measurement: NoisyMeasurement) -> MeasuredTree
 
 def _codes(axis: TreeAxis) -> AxisCodes:
     """Return binary codes of the cells that keep every node of the axis' tree together: a digit for each level."""
+    codes, bits = np.zeros(1, dtype=np.int64), 0
+    for parent, siblings, width in _digits(axis):
+        place = np.arange(parent.size) - (np.cumsum(siblings) - siblings)[parent]
+        codes = codes[parent] << width | (place << width) // siblings[parent]
+        bits += width
+    return AxisCodes(axis.size, bits, tuple(codes.tolist()))
+
+
+def _digits(axis: TreeAxis) -> Iterator[tuple[Integers, Integers, int]]:
+    """Yield for each level below the whole axis its nodes' parents, the parents' numbers of children, and the bits."""
     if axis.fanouts is not None:
         levels = list(levels_of_fanouts(axis.size, axis.fanouts))
     else:
         levels = [np.concatenate([[0], np.cumsum(level)]) for level in axis.runs]
-    codes, bits = np.zeros(1, dtype=np.int64), 0
     for before, now in pairwise([np.array([0, axis.size]), *levels, np.arange(axis.size + 1)]):
         parent = np.searchsorted(before, now[:-1], side="right") - 1
         siblings = np.bincount(parent)
-        place = np.arange(parent.size) - (np.cumsum(siblings) - siblings)[parent]
-        width = int(siblings.max() - 1).bit_length()
-        codes = codes[parent] << width | (place << width) // siblings[parent]
-        bits += width
-    return AxisCodes(axis.size, bits, tuple(codes.tolist()))
+        yield parent, siblings, int(siblings.max() - 1).bit_length()

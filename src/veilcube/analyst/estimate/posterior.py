@@ -9,6 +9,7 @@ is added (docs/known-limits.md, docs/benchmarks.md for the coverage that this gi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
@@ -54,12 +55,19 @@ class PosteriorEstimate:
         self._cells = belief.cells().reshape(shape)
         self._cells.setflags(write=False)
         self._block_sums = BlockSums(self._cells)
-        self._draws = draw_cells(belief).reshape(-1, *shape)
-        self._step = belief.step
+        self._belief, self._step = belief, belief.step
+
+    @cached_property
+    def _draws(self) -> NDArray[np.float32]:
+        return draw_cells(self._belief).reshape(-1, *self._cells.shape)
 
     def cells(self) -> Floats:
         """Return the posterior mean of every cell."""
         return self._cells.copy()
+
+    def values_of(self, low: Integers, high: Integers) -> Floats:
+        """Return the posterior mean of each block."""
+        return self._block_sums(low, high)
 
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         """Estimate the count of each block."""
@@ -89,7 +97,7 @@ class PosteriorEstimate:
 
 @dataclass(frozen=True, eq=False)
 class DrawnGroups:
-    """Groups of cells with their posterior means and draws (draws first)."""
+    """Groups of cells with their posterior means and drawn deviations from them (draws first)."""
 
     counts: Floats
     sizes: Integers

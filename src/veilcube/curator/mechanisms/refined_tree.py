@@ -50,7 +50,7 @@ class RefinedTreeMechanism:
                 break
             stops = refinement.stops(level, active, design.thresholds[step] * float(scale))
             for above, nodes in _highest_stopped(tree, level, active[stops]):
-                refinement.measure(above, nodes, refunds[step])
+                refinement.measure(above, nodes, refunds[step], is_refund=True)
             active = _children(tree, level, active[~stops], design.levels[step + 1])
         return refinement.published
 
@@ -67,24 +67,31 @@ class _Refinement:
     def __init__(self, exact: Integers, tree: HalvingTree, draw_noise: NoiseSampler) -> None:
         self._exact, self._tree, self._draw_noise = exact, tree, draw_noise
         self._published: list[NoisyMeasurement] = []
+        self._decisive: list[NoisyMeasurement] = []
 
     @property
     def published(self) -> tuple[NoisyMeasurement, ...]:
         """All measurements, in their order."""
         return tuple(self._published)
 
-    def measure(self, level: int, nodes: Integers, scale: Fraction) -> None:
-        """Publish the noisy counts of some nodes of one level."""
+    def measure(self, level: int, nodes: Integers, scale: Fraction, *, is_refund: bool = False) -> None:
+        """Publish the noisy counts of some nodes of one level.
+
+        Refunds never take part in a decision: so their noise, and that of the last step, is independent of which nodes
+        are measured, which intervals that hold for all data rely on.
+        """
         if not nodes.size:
             return
         operator = NodeCounts(self._tree, level, nodes.size, nodes)
         values = self._draw_noise(scale, operator.measurement_shape)
         values += operator.apply(self._exact)
         self._published.append(NoisyMeasurement(operator, values, DiscreteLaplace(scale)))
+        if not is_refund:
+            self._decisive.append(self._published[-1])
 
     def stops(self, level: int, active: Integers, threshold: float) -> NDArray[np.bool_]:
         """Return which nodes seem to hold too little to go on: judged by published values only."""
-        measured = MeasuredTree.of(self._tree, node_values(self._published))
+        measured = MeasuredTree.of(self._tree, node_values(self._decisive))
         belief = propagate(measured, SplitLaw.even(self._tree.depth + 1))
         below: NDArray[np.bool_] = belief.means[measured.node_at(level)[active]] < threshold
         return below

@@ -1,0 +1,140 @@
+"""Intervals that hold whatever the data are: from the noise alone, without any prior.
+
+A release of one linear measurement has them already: those of least squares. In a refined tree, what decided a stop is
+no longer unbiased; but no decision ever looks at a cell's last measurement (a refund, or the last step). Those last
+measurements belong to disjoint nodes, and their noises are independent of which nodes they are. With n_v their exact
+counts, a query that holds some nodes whole and cuts others has a count between Σ_whole n_v and Σ_whole n_v + Σ_cut n_v,
+so the lower end of an interval for the first and the upper end for the second make an interval for the count
+(docs/proofs/intervals.md).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.analyst.estimate.base import Estimates
+from veilcube.analyst.estimate.least_squares import LeastSquares
+from veilcube.errors import QueryError
+from veilcube.operators import HalvingTree, NodeCounts
+from veilcube.privacy.answer_noise import answer_half_widths
+from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.release import ReleaseRecord
+from veilcube.schema import Region
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+QUERIES_AT_ONCE = 256
+
+
+class Guarantee:
+    """The guaranteed intervals of one release."""
+
+    def __init__(self, record: ReleaseRecord) -> None:
+        self._unbiased = LeastSquares().fit(record) if LeastSquares().can_read(record) else None
+        self._last = None if self._unbiased is not None else _LastMeasurements.of(record)
+
+    def rectangles(self, found: Estimates, low: Integers, high: Integers, confidence: float) -> Estimates:
+        """Return estimates of blocks with guaranteed intervals."""
+        if self._unbiased is not None:
+            return _around(found, self._unbiased.rectangles(low, high, confidence))
+        assert self._last is not None
+        return self._last.rectangles(found, low, high, confidence)
+
+    def region(self, found: Estimates, region: Region, confidence: float) -> Estimates:
+        """Return the estimate of a region with its guaranteed interval."""
+        if self._unbiased is not None:
+            return _around(found, self._unbiased.region(region, confidence))
+        assert self._last is not None
+        return self._last.region(found, region, confidence)
+
+
+def _around(found: Estimates, bounds: Estimates) -> Estimates:
+    """Return estimates with other bounds, moved into them where they lie outside: no value contradicts its proof."""
+    low, high = np.maximum(bounds.low, 0.0), np.maximum(bounds.high, 0.0)
+    return Estimates(np.clip(found.value, low, high), low, high, bounds.stddev)
+
+
+@dataclass(frozen=True, eq=False)
+class _LastMeasurements:
+    """The disjoint nodes that were measured last, with the first and last cell of each on every axis."""
+
+    tree: HalvingTree
+    owner: Integers
+    values: Floats
+    variances: Floats
+    widest: DiscreteLaplace
+    first: Integers
+    last: Integers
+
+    @classmethod
+    def of(cls, record: ReleaseRecord) -> "_LastMeasurements":
+        parts = [(part, part.operator) for part in record.measurements if isinstance(part.operator, NodeCounts)]
+        if len(parts) != len(record.measurements):
+            raise QueryError("guaranteed intervals are known for linear strategies and refined trees only")
+        tree = parts[0][1].tree
+        owner, values, variances, count = np.full(tree.cells, -1), [], [], 0
+        for part, operator in parts:  # in the order of publication: later measurements take over
+            borders = np.append(tree.starts(operator.level), tree.cells)
+            sizes = np.diff(borders)[operator.chosen]
+            within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            cells = np.repeat(borders[operator.chosen], sizes) + within
+            owner[cells] = count + np.repeat(np.arange(sizes.size), sizes)
+            values.append(part.values.astype(np.float64))
+            variances.append(np.full(sizes.size, part.noise.variance))
+            count += sizes.size
+        if (owner < 0).any():
+            raise QueryError("some cells of the release were never measured, so no interval is guaranteed")
+        kept, numbers = np.unique(owner, return_inverse=True)
+        coordinates = np.stack(np.unravel_index(tree.order, tree.shape), axis=1)
+        first = np.full((kept.size, len(tree.shape)), np.iinfo(np.int64).max)
+        last = np.full((kept.size, len(tree.shape)), -1)
+        np.minimum.at(first, numbers, coordinates)
+        np.maximum.at(last, numbers, coordinates)
+        widest = max((part.noise for part, _ in parts), key=lambda noise: noise.scale)
+        return cls(tree, numbers, np.concatenate(values)[kept], np.concatenate(variances)[kept], widest, first, last)
+
+    def rectangles(self, found: Estimates, low: Integers, high: Integers, confidence: float) -> Estimates:
+        bounds = []
+        for start in range(0, len(low), QUERIES_AT_ONCE):
+            lows, highs = low[start : start + QUERIES_AT_ONCE, None], high[start : start + QUERIES_AT_ONCE, None]
+            is_whole = np.all((lows <= self.first) & (self.last <= highs), axis=2)
+            is_cut = np.all((lows <= self.last) & (self.first <= highs), axis=2) & ~is_whole
+            bounds.append(self._bounds(is_whole, is_cut, confidence))
+        return _around(found, _joined(bounds))
+
+    def region(self, found: Estimates, region: Region, confidence: float) -> Estimates:
+        mask = np.zeros(self.tree.shape, dtype=bool)
+        for box in region.boxes:
+            mask[np.ix_(*(box.indices(axis) for axis in range(mask.ndim)))] = True
+        inside = np.bincount(self.owner, weights=mask.reshape(-1)[self.tree.order], minlength=self.values.size)
+        sizes = np.bincount(self.owner, minlength=self.values.size)
+        is_whole = np.asarray(inside == sizes)
+        whole, cut = np.atleast_2d(is_whole), np.atleast_2d((inside > 0) & ~is_whole)
+        bounds = self._bounds(whole, cut, confidence)
+        return _around(found, replace(bounds, low=bounds.low[0], high=bounds.high[0], stddev=bounds.stddev[0]))
+
+    def _bounds(self, is_whole: NDArray[np.bool_], is_cut: NDArray[np.bool_], confidence: float) -> Estimates:
+        """Return for each query the lower end of its whole nodes and the upper end of all that it touches."""
+        touched = (is_whole | is_cut).astype(np.float64)
+        whole = is_whole.astype(np.float64)
+        below, above = whole @ self.values, touched @ self.values
+        low = below - self._half_widths(whole, confidence)
+        high = above + self._half_widths(touched, confidence)
+        stddev = np.sqrt(touched @ self.variances)
+        return Estimates(0.5 * (low + high), low, high, stddev)
+
+    def _half_widths(self, weights: Floats, confidence: float) -> Floats:
+        """Return how far the summed noise of the chosen nodes goes; narrower noise weighs less than the widest."""
+        ratios = self.variances / self.widest.variance
+        second, fourth, sixth = (weights @ ratios**power for power in (1, 2, 3))
+        widths, is_noisy = np.zeros(second.size), second > 0
+        moments = (second[is_noisy], fourth[is_noisy], sixth[is_noisy])
+        widths[is_noisy] = answer_half_widths(self.widest, *moments, confidence)
+        return widths
+
+
+def _joined(bounds: list[Estimates]) -> Estimates:
+    names = ("value", "low", "high", "stddev")
+    return Estimates(*(np.concatenate([getattr(part, name) for part in bounds] or [np.zeros(0)]) for name in names))

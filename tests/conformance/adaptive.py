@@ -1,0 +1,173 @@
+"""The checks of mechanisms that publish step by step (docs/proofs/refined-tree.md), as plain functions.
+
+What they publish at a step depends on earlier outputs, so a pair of neighbours is compared output by output: given the
+outputs, all parts and scales are fixed, and the log-ratio of their probabilities is a sum over the parts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from conformance.checks import ROUNDING, Draw, largest_log_ratio, measure, plan_of
+from conformance.members import MechanismMember
+from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
+from support.seeded import SeededWords
+from veilcube.curator.cube import Cube
+from veilcube.curator.mechanisms import refined_tree
+from veilcube.curator.noise import discrete_laplace
+from veilcube.planner import Plan
+from veilcube.privacy import PrivacyUnit, epsilon_of
+from veilcube.privacy.event import laplace_events
+from veilcube.release import NoisyMeasurement
+from veilcube.schema import Schema
+
+PAIRS_REPLAYED = 25
+
+
+class RecordedNoise:
+    """Seeded noise that remembers what it was asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self._source = SeededWords(seed)
+        self.draws: list[Draw] = []
+
+    def __call__(self, scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        self.draws.append(Draw(Fraction(scale), tuple(shape)))
+        return discrete_laplace(scale, shape, source=self._source)
+
+
+class ReplayedNoise:
+    """The noise with which another table would have given the outputs that were published."""
+
+    def __init__(self, published: tuple[NoisyMeasurement, ...], cube: Cube) -> None:
+        self._noise = [part.values - part.operator.apply(cube.exact_counts) for part in published]
+        self._asked = [Draw(part.noise.scale, part.values.shape) for part in published]
+
+    def __call__(self, scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        assert self._asked, "more is published about a neighbour after the same outputs"
+        assert self._asked.pop(0) == Draw(Fraction(scale), tuple(shape)), "a step depends on more than earlier outputs"
+        return self._noise.pop(0)
+
+    @property
+    def is_used_up(self) -> bool:
+        return not self._asked
+
+
+def check_steps_depend_on_outputs_only(member: MechanismMember, epsilon: str, neighbours: str, seed: int) -> None:
+    """With the noise that gives it the outputs of its neighbour, a table takes the same steps to the same end."""
+    unit = PrivacyUnit.row()
+    tables, left, right = neighbour_pairs(neighbours, 1)
+    chosen_pairs = np.random.default_rng(seed).choice(left.size, size=PAIRS_REPLAYED, replace=False)
+    for schema in SCHEMAS:
+        chosen = plan_of(member, schema, epsilon, neighbours, unit)
+        for number in chosen_pairs:
+            ours, theirs = (cube_of(schema, tables[side[number]], unit) for side in (left, right))
+            recorder = RecordedNoise(seed + int(number))
+            published = measure(member, ours, chosen, recorder)
+            declared = [Draw(part.noise.scale, part.values.shape) for part in published]
+            assert declared == recorder.draws, "noise is not declared as it was drawn"
+            replay = ReplayedNoise(published, theirs)
+            again = measure(member, theirs, chosen, replay)
+            assert replay.is_used_up, "less is published about a neighbour after the same outputs"
+            for one, other in zip(published, again, strict=True):
+                np.testing.assert_array_equal(one.values, other.values)
+                assert nodes_of(one) == nodes_of(other), "which nodes are measured depends on more than outputs"
+
+
+def nodes_of(part: NoisyMeasurement) -> tuple[int, tuple[int, ...]]:
+    return part.operator.level, tuple(part.operator.chosen.tolist())
+
+
+@dataclass
+class ScriptedStops:
+    """Decisions written out beforehand, in place of those of the posterior."""
+
+    script: list[bool]
+
+    def __call__(self, _: object, level: int, active: NDArray[np.int64], threshold: float) -> NDArray[np.bool_]:
+        taken, self.script = self.script[: active.size], self.script[active.size :]
+        return np.array(taken, dtype=bool)
+
+
+def every_course(member: MechanismMember, schema: Schema, chosen: Plan) -> Iterator[tuple[NoisyMeasurement, ...]]:
+    """Carry out a refined tree once for every pattern of stops that is possible."""
+    cube = cube_of(schema, (0, 1, 1, 4), chosen.unit)
+    decisions = sum(chosen.operator.tree.nodes(level) for level in chosen.design.levels[:-1])
+    seen = set()
+    for script in product([False, True], repeat=decisions):
+        with pytest.MonkeyPatch.context() as patch:
+            stops = ScriptedStops(list(script))
+            patch.setattr(refined_tree._Refinement, "stops", lambda *given, stops=stops: stops(*given))
+            published = measure(member, cube, chosen, RecordedNoise(1))
+        course = tuple((nodes_of(part), part.noise.scale) for part in published)
+        if course not in seen:
+            seen.add(course)
+            yield published
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Per course and pair of neighbours: the largest log-ratio of outputs, and per course and cell a single row's."""
+
+    of_pairs: NDArray[np.float64]
+    of_cells: NDArray[np.float64]
+
+
+def losses(member: MechanismMember, schema: Schema, chosen: Plan) -> Losses:
+    """Return the exact privacy loss of every course for every difference of neighbouring small tables."""
+    tables, left, right = neighbour_pairs(str(chosen.neighbours), chosen.unit.max_rows)
+    counts = np.stack([cube_of(schema, records, chosen.unit).exact_counts.ravel() for records in tables])
+    differences = np.unique(counts[left] - counts[right], axis=0)
+    rows = np.eye(counts.shape[1], dtype=np.int64)
+    known: dict[tuple[int, Fraction], float] = {}
+    found = [
+        [_loss(published, change.reshape(schema.shape), known) for change in np.concatenate([differences, rows])]
+        for published in every_course(member, schema, chosen)
+    ]
+    table = np.array(found)
+    return Losses(table[:, : len(differences)], table[:, len(differences) :])
+
+
+def _loss(
+    published: tuple[NoisyMeasurement, ...], change: NDArray[np.int64], known: dict[tuple[int, Fraction], float]
+) -> float:
+    return sum(
+        largest_log_ratio(int(shift), part.noise.scale, known)
+        for part in published
+        for shift in part.operator.apply(change)
+    )
+
+
+def check_losses(member: MechanismMember, epsilon: str, neighbours: str, unit: PrivacyUnit) -> None:
+    """Whatever stops, neighbours' outputs differ by at most exp(epsilon), and by that much for some neighbours."""
+    for schema in SCHEMAS:
+        chosen = plan_of(member, schema, epsilon, neighbours, unit)
+        worst = losses(member, schema, chosen).of_pairs.max(axis=1)
+        assert worst.max() <= float(chosen.epsilon) + ROUNDING, f"log-ratio {worst.max()} exceeds epsilon {epsilon}"
+        assert worst.max() >= float(chosen.epsilon) - ROUNDING, f"log-ratio {worst.max()} leaves budget unspent"
+
+
+def check_every_path_spends_all(member: MechanismMember, epsilon: str) -> None:
+    """Whatever stops, one row more in any cell costs exactly epsilon."""
+    for schema in SCHEMAS:
+        chosen = plan_of(member, schema, epsilon, "add-remove", PrivacyUnit.row())
+        spent = losses(member, schema, chosen).of_cells
+        np.testing.assert_allclose(spent, float(chosen.epsilon), rtol=1e-9)
+
+
+def check_event(member: MechanismMember, neighbours: str, unit: PrivacyUnit) -> None:
+    """The event costs epsilon, and states the sensitivity and every scale that some course draws, and no other."""
+    for schema in SCHEMAS:
+        chosen = plan_of(member, schema, "2/3", neighbours, unit)
+        claim = member.mechanism.claim(chosen)
+        drawn = {part.noise.scale for course in every_course(member, schema, chosen) for part in course}
+        assert {event.scale for event in laplace_events(claim.event)} == drawn
+        assert {event.sensitivity for event in laplace_events(claim.event)} == {chosen.step_sensitivity}
+        assert epsilon_of(claim.event) == claim.epsilon == chosen.epsilon
+        assert (claim.unit, claim.neighbours) == (unit, chosen.neighbours)
+        assert claim.proof.startswith("docs/proofs/")

@@ -1,0 +1,71 @@
+"""The design of a refined tree: every path's budget adds up, and what cannot be refined is refused in words."""
+
+from fractions import Fraction
+
+import pytest
+
+from veilcube.errors import PlanError
+from veilcube.operators import HalvingTree
+from veilcube.planner import Tree, plan
+from veilcube.planner.refined_tree import can_refine, refined_design
+from veilcube.privacy import epsilon_of
+from veilcube.schema import Nominal, Ordinal, Schema
+
+SCHEMAS = [
+    Schema([Ordinal("a", 1, 1)]),
+    Schema([Ordinal("a", 1, 2)]),
+    Schema([Ordinal("a", 1, 9)]),
+    Schema([Ordinal("a", 1, 4096)]),
+    Schema([Ordinal("a", 1, 2**18)]),
+    Schema([Ordinal("a", 1, 2), Ordinal("b", 1, 2)]),
+    Schema([Ordinal("a", 1, 64), Ordinal("b", 1, 48)]),
+    Schema([Nominal("job", hierarchy={"Care": ["Nurse", "Aide"], "Law": {"Court": ["Judge"]}}), Ordinal("b", 1, 3)]),
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=repr)
+def test_levels_fall_to_the_cells_and_weights_sum_to_one(schema: Schema) -> None:
+    tree = HalvingTree.of(schema)
+    design = refined_design(tree)
+    assert design.levels[-1] == 0
+    assert sorted(set(design.levels), reverse=True) == list(design.levels)
+    assert max(design.levels) <= tree.depth
+    assert sum(design.weights) == 1
+    assert min(design.weights) > 0
+    assert len(design.thresholds) == len(design.levels) - 1
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=repr)
+@pytest.mark.parametrize("epsilon", ["1", "1/10", "7/3"])
+def test_the_event_of_a_plan_costs_its_epsilon(schema: Schema, epsilon: str) -> None:
+    chosen = plan(schema, epsilon, Tree())
+    assert epsilon_of(chosen.event) == chosen.epsilon
+    design = chosen.design
+    paid, steps = Fraction(0), design.scales(chosen.epsilon, 1)
+    for step, refund in zip(steps, design.refund_scales(chosen.epsilon, 1), strict=False):
+        paid += 1 / step
+        assert paid + 1 / refund == chosen.epsilon
+    assert sum(1 / step for step in steps) == chosen.epsilon
+
+
+def test_weights_that_miss_one_by_a_hair_are_spent_as_one() -> None:
+    chosen = plan(Schema([Ordinal("a", 1, 512)]), 1, Tree(weights=[0.3333334, 0.3333334, 0.3333334]))
+    assert chosen.design.weights == (Fraction(1, 3),) * 3
+    assert epsilon_of(chosen.event) == 1
+
+
+def test_another_number_of_weights_is_refused() -> None:
+    with pytest.raises(PlanError, match="2 weights do not fit this refined tree, which has 3 levels"):
+        plan(Schema([Ordinal("a", 1, 512)]), 1, Tree(weights=[0.5, 0.5]))
+
+
+def test_cubes_that_are_too_large_or_hierarchies_that_are_too_deep_are_refused_in_words() -> None:
+    spec: dict = {"last": ["x", "y"]}
+    for number in range(25):
+        spec = {f"group {number}": [f"value {number}", spec]}
+    deep = Schema([Nominal(name, hierarchy=spec) for name in "abc"])
+    large = Schema([Ordinal("a", 1, 2**18 + 1)])
+    for schema in (deep, large, Schema(deep.attributes[:1])):
+        assert not can_refine(schema)
+        with pytest.raises(PlanError, match=r"halvings tell apart.*use Tree\(refine=False\)"):
+            plan(schema, 1, Tree())
