@@ -8,7 +8,7 @@ from scipy.special import betainc
 
 from veilcube.posterior import MeasuredTree
 from veilcube.posterior.measured_tree import NONE
-from veilcube.posterior.split_law import BETA_SHAPES, COMPONENTS, EDGE, HALF
+from veilcube.posterior.split_law import ALL_LEFT, ALL_RIGHT, BETA_SHAPES, COMPONENTS, HALF
 
 Floats = NDArray[np.float64]
 
@@ -27,8 +27,7 @@ def component_row(j: int) -> Floats:
         table[component] = np.diff(betainc(shape, shape, borders)) if j else 1.0
     for i in (j // 2, (j + 1) // 2):
         table[HALF, i] += 0.5
-    for i in (0, j):
-        table[EDGE, i] += 0.5
+    table[ALL_LEFT, j] = table[ALL_RIGHT, 0] = 1.0
     return table
 
 
@@ -46,7 +45,7 @@ class DensePosterior:
                 self.counts[v] = self.counts[left]
             elif left != NONE:
                 self.counts[v] = self.counts[left] + self.counts[right]
-                joint = joint * _splits(weights[measured.level[v]], self.counts[v], self.counts[left])
+                joint = joint * _splits(weights[measured.kinds[v]], self.counts[v], self.counts[left])
             for m in range(measured.first[v], measured.first[v + 1]):
                 distance = np.abs(measured.values[m] - step * self.counts[v])
                 joint = joint * np.exp(-distance / measured.scales[m])

@@ -23,6 +23,7 @@ Integers = NDArray[np.int64]
 
 DEEPEST = 62
 MOST_CELLS = 2**22
+SIDES = 3  # between, at the lower end, at the upper end
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,18 @@ class HalvingTree:
         """Return for each node of a level the node of a level above it that holds it."""
         return np.searchsorted(self.starts(above), self.starts(level), side="right") - 1
 
+    @property
+    def classes(self) -> int:
+        """How many classes of nodes there are."""
+        return SIDES * (self.depth + 1)
+
+    def kinds(self, level: int) -> Integers:
+        """Return the class of each node of a level: its level, and whether it lies at an end of the axis it divides.
+
+        Counts thin out or pile up towards the ends of a domain, so nodes there divide unlike those between.
+        """
+        return _kinds(self, level)
+
     def to_dict(self) -> list[dict[str, object]]:
         """Return the plain data it is rebuilt from."""
         return [axis.to_dict() for axis in self.axes]
@@ -198,6 +211,23 @@ def _starts(tree: HalvingTree, level: int) -> Integers:
         raise ValueError("the halving tree has no such level")
     prefixes = tree.positions >> level
     return _frozen(np.flatnonzero(np.diff(prefixes, prepend=prefixes[0] - 1)))
+
+
+@lru_cache(maxsize=256)
+def _kinds(tree: HalvingTree, level: int) -> Integers:
+    nodes = tree.nodes(level)
+    if level in (0, tree.depth):
+        return _frozen(np.full(nodes, SIDES * level))
+    taken = tree.depth - level
+    axis, paths = tree.turns[taken], tree.positions[tree.starts(level)] >> level
+    at_low, at_high = np.ones(nodes, dtype=bool), np.ones(nodes, dtype=bool)
+    codes = tree.axes[axis].codes or (0, tree.axes[axis].size - 1)
+    bits = [turn for turn in range(taken) if tree.turns[turn] == axis]
+    for bit, turn in enumerate(bits):
+        went, place = paths >> (taken - 1 - turn) & 1, tree.axes[axis].bits - 1 - bit
+        at_low &= went == codes[0] >> place & 1
+        at_high &= went == codes[-1] >> place & 1
+    return _frozen(SIDES * level + np.where(at_low & ~at_high, 1, 0) + np.where(at_high & ~at_low, 2, 0))
 
 
 def _frozen(array: Integers) -> Integers:

@@ -20,8 +20,9 @@ from veilcube.schema import Ordinal, Schema
 MOST_CELLS = 2**18
 DEEPEST = 22
 MOST_AXES = 2
-BITS_OF_ONE_AXIS = 3
-STEPS_OF_MANY_AXES = 3
+BITS_OF_A_LINE, BITS_OF_A_BLOCK = 3, 4
+THRESHOLD_OF_A_LINE = 7.0
+THRESHOLDS_OF_A_BLOCK = (1.5, 2.5)
 
 
 @dataclass(frozen=True)
@@ -67,36 +68,42 @@ class RefinedDesign:
 
 
 def refined_design(tree: HalvingTree, weights: Sequence[Fraction] | None = None) -> RefinedDesign:
-    """Return the design for a tree: fan-out 8 over one attribute, three steps over several."""
+    """Return the design for a tree: fan-out 8 over one attribute, 16 over several."""
     is_line = sum(axis.bits > 0 for axis in tree.axes) <= 1
-    levels = _levels_of_line(tree.depth) if is_line else _levels_of_block(tree.depth)
+    bits = BITS_OF_A_LINE if is_line else BITS_OF_A_BLOCK
+    levels = tuple(range(max(tree.depth - 1, 0) // bits * bits, -1, -bits))
     shares = _normalised(weights) if weights is not None else _shares(len(levels), is_line)
     if len(shares) != len(levels):
         raise PlanError(f"{len(shares)} weights do not fit this refined tree, which has {len(levels)} levels")
-    threshold = 9.0 if is_line else 3.0
-    return RefinedDesign(levels, shares, (threshold,) * (len(levels) - 1))
-
-
-def _levels_of_line(depth: int) -> tuple[int, ...]:
-    return tuple(range((depth - 1) // BITS_OF_ONE_AXIS * BITS_OF_ONE_AXIS, -1, -BITS_OF_ONE_AXIS)) if depth else (0,)
-
-
-def _levels_of_block(depth: int) -> tuple[int, ...]:
-    steps = min(STEPS_OF_MANY_AXES, depth)
-    return tuple(round(depth * step / steps) for step in range(steps - 1, -1, -1))
+    return RefinedDesign(levels, shares, _thresholds(len(levels) - 1, is_line))
 
 
 def _shares(steps: int, is_line: bool) -> tuple[Fraction, ...]:
-    """Return equal shares over one attribute; over several the finer levels, cut by more queries, get more."""
-    if is_line or steps != STEPS_OF_MANY_AXES:
-        return (Fraction(1, steps),) * steps
-    return (Fraction(1, 4), Fraction(3, 10), Fraction(9, 20))
+    """Return each level's share of the budget.
+
+    On a line the coarsest level bounds the error of every prefix and gets more; in a block the finer levels do, since a
+    rectangle cuts more of their nodes.
+    """
+    if is_line:
+        parts = [3, *[2] * (steps - 1)]
+    else:
+        parts = [6 + 2 * step for step in range(steps - 1)]
+        parts.append(3 * parts[-1] // 2 if parts else 1)
+    return tuple(Fraction(part, sum(parts)) for part in parts)
 
 
 def _normalised(weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
     """Return weights that sum to 1 exactly: decimals may miss it by a hair, and that hair must not be spent."""
     total = sum(weights, start=Fraction(0))
     return tuple(weight / total for weight in weights)
+
+
+def _thresholds(stops: int, is_line: bool) -> tuple[float, ...]:
+    """Return below how many noise scales nodes stop: on a line, where few queries cut a node, sooner."""
+    if is_line:
+        return (THRESHOLD_OF_A_LINE,) * stops
+    first, last = THRESHOLDS_OF_A_BLOCK
+    return tuple(first + (last - first) * (step / (stops - 1) if stops > 1 else 0.5) for step in range(stops))
 
 
 def has_like_neighbours(schema: Schema) -> bool:

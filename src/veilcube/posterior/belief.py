@@ -13,11 +13,14 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.operators.halving import SIDES
 from veilcube.operators.parallel import THREADS, compiled
 from veilcube.posterior.crediting import add_splits, credit_large_counts
 from veilcube.posterior.measured_tree import NONE, MeasuredTree
 from veilcube.posterior.messages import Law, Nodes, Windows, pass_down, pass_up, plan_windows
 from veilcube.posterior.split_law import (
+    ALL_LEFT,
+    ALL_RIGHT,
     COMPONENTS,
     READY_ENTRIES,
     SplitLaw,
@@ -29,13 +32,17 @@ from veilcube.posterior.split_law import (
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-ROUNDS = 3
+ROUNDS = 6
 FIRST_ROOM = 1 << 16
 NODES_WORTH_A_THREAD = 16
 # Noise of very different scales: the grid has no more than about this many steps in the largest one.
 STEPS_IN_A_SCALE = 16
-# What a component's weight starts from in each round, in splits seen: keeps weights of rare classes moderate.
+# What a class's weights are drawn to in each round, in splits seen: those of its whole level, and those to equal ones.
 PRIOR_SPLITS = 0.5
+# All rounds but the last go further than expectation-maximisation would, which is slow near the borders of the simplex.
+STRIDE = 2.0
+LARGEST_STRIDE = 1e3
+LEAST_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +64,42 @@ class Belief:
         _means(self.windows, self.chances, self.step, means)
         return means
 
+    @cached_property
+    def cell_shares(self) -> Floats:
+        """The share of each cell, in the order of the tree, in the mean count of the last measured node above it.
+
+        Below a node nothing was measured: its halves get the mean shares that the split law learned at like places.
+        """
+        tree, shares = self.measured.tree, np.ones(1)
+        left_shares = self.law.left_shares
+        for level in range(tree.depth, 0, -1):
+            parents = tree.ancestors(level - 1, level)
+            is_left = (tree.positions[tree.starts(level - 1)] >> (level - 1)) & 1 == 0
+            has_sibling = np.bincount(parents)[parents] == 2
+            of_left = left_shares[tree.kinds(level)][parents]
+            factor = np.where(has_sibling, np.where(is_left, of_left, 1.0 - of_left), 1.0)
+            is_measured = self.measured.node_at(level - 1) != NONE
+            shares = np.where(is_measured, 1.0, shares[parents] * factor)
+        return shares
+
     def cells(self) -> Floats:
-        """Return the posterior mean of every cell, flat in the cube's order; below a leaf it is spread evenly."""
+        """Return the posterior mean of every cell, flat in the cube's order."""
         tree, leaves = self.measured.tree, self.measured.leaves
         starts, ends = self.measured.spans()
         in_order, sizes = np.argsort(starts[leaves]), (ends - starts)[leaves]
         cells = np.empty(tree.cells)
-        cells[tree.order] = np.repeat((self.means[leaves] / sizes)[in_order], sizes[in_order])
+        cells[tree.order] = np.repeat(self.means[leaves][in_order], sizes[in_order]) * self.cell_shares
         return cells
+
+    def cumulative_shares(self) -> Floats:
+        """Return the cells' shares added up within each last measured node, in the order of the tree."""
+        starts, _ = self.measured.spans()
+        first = np.sort(starts[self.measured.leaves])
+        upto = np.cumsum(self.cell_shares)
+        before = np.concatenate([[0.0], upto])[first]
+        sizes = np.diff(np.append(first, upto.size))
+        within: Floats = upto - np.repeat(before, sizes)
+        return within
 
 
 def grid_step(measured: MeasuredTree) -> float:
@@ -76,6 +111,11 @@ def propagate(measured: MeasuredTree, law: SplitLaw) -> Belief:
     """Return the posterior under a given split law; every leaf must have been measured."""
     if not measured.is_covered:
         raise ValueError("a node that nobody measured, alone or in parts, has no posterior")
+    with ThreadPoolExecutor(THREADS) as crew:
+        return _propagate(measured, law, crew)
+
+
+def _propagate(measured: MeasuredTree, law: SplitLaw, crew: ThreadPoolExecutor) -> Belief:
     step = grid_step(measured)
     nodes = kernel_nodes(measured)
     windows = Windows(*(np.zeros(measured.left.size, dtype=np.int64) for _ in range(3)))
@@ -87,21 +127,32 @@ def propagate(measured: MeasuredTree, law: SplitLaw) -> Belief:
         windows.offset[group] = used + np.cumsum(lengths) - lengths
         used += int(lengths.sum())
         messages, norms = _with_room(messages, used), _with_room(norms, used)
-        _share_out(group, partial(_pass_up, nodes, windows, step, tables, messages, norms))
+        _share_out(crew, group, partial(_pass_up, nodes, windows, step, tables, messages, norms))
     chances = np.zeros(used)
     root = slice(windows.offset[0], windows.offset[0] + windows.length[0])
     chances[root] = messages[root] / messages[root].sum()
     for group in reversed(measured.heights):
-        _share_out(group, lambda part: pass_down(part, nodes, windows, tables, messages, norms, chances))
+        _share_out(crew, group, lambda part: pass_down(part, nodes, windows, tables, messages, norms, chances))
     return Belief(measured, law, step, windows, messages, norms, chances)
 
 
 def learn(measured: MeasuredTree, rounds: int = ROUNDS) -> Belief:
     """Return the posterior with mixture weights per level learned by expectation-maximisation."""
-    belief = propagate(measured, SplitLaw.even(measured.tree.depth + 1))
-    for _ in range(rounds):
-        belief = propagate(measured, _updated(belief))
+    belief = propagate(measured, SplitLaw.even(measured.tree.classes))
+    with ThreadPoolExecutor(THREADS) as crew:
+        for left in range(rounds - 1, -1, -1):
+            weights = _updated(belief, crew)
+            law = SplitLaw.of(_overshot(belief.law.weights, weights) if left else weights)
+            belief = _propagate(measured, law, crew)
     return belief
+
+
+def _overshot(before: Floats, after: Floats) -> Floats:
+    """Return weights further on in the direction of a step, multiplicatively."""
+    ratio = np.clip(after / np.maximum(before, LEAST_WEIGHT**2), 1 / LARGEST_STRIDE, LARGEST_STRIDE)
+    weights = before * ratio**STRIDE + LEAST_WEIGHT
+    weights /= weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights)
 
 
 def _pass_up(
@@ -110,8 +161,8 @@ def _pass_up(
     pass_up(group, nodes, windows, step, tables, messages, norms)
 
 
-def _updated(belief: Belief) -> SplitLaw:
-    """Return the split law whose weights are the components' expected shares of the splits of each level."""
+def _updated(belief: Belief, crew: ThreadPoolExecutor) -> Floats:
+    """Return the components' expected shares of the splits of each class."""
     measured, law = belief.measured, belief.law
     nodes, tables = kernel_nodes(measured), Law(law.weights, law.rows, law.shares, logarithms())
     inner = np.flatnonzero(measured.right != NONE)
@@ -124,23 +175,27 @@ def _updated(belief: Belief) -> SplitLaw:
         add_splits(halves[part], *shared, belief.norms, belief.chances, splits[part])
         credit_large_counts(halves[part], *shared, belief.chances, component_shares(), credits[part])
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(look, range(THREADS)))
-    return SplitLaw.of(_weights(law, np.sum(splits, axis=0), np.sum(credits, axis=0)))
+    list(crew.map(look, range(THREADS)))
+    return _weights(law, np.sum(splits, axis=0), np.sum(credits, axis=0))
 
 
 def _weights(law: SplitLaw, splits: Floats, credit: Floats) -> Floats:
     splits[:, 0] = 0.0  # a count of nothing splits in one way only and tells nothing
     ratios = np.divide(splits, law.rows, out=np.zeros_like(splits), where=law.rows > 0)
     credit += law.weights * (ratios @ component_rows().T)
-    credit += PRIOR_SPLITS / COMPONENTS
-    weights: Floats = credit / credit.sum(axis=1, keepdims=True)
+    levels = credit.reshape(-1, SIDES, COMPONENTS).sum(axis=1) + PRIOR_SPLITS / COMPONENTS
+    levels /= levels.sum(axis=1, keepdims=True)
+    of_class = np.repeat(levels, SIDES, axis=0)
+    is_unseen = credit.sum(axis=1) == 0.0
+    of_class[is_unseen, ALL_LEFT] = of_class[is_unseen, ALL_RIGHT] = of_class[is_unseen, ALL_LEFT:].mean(axis=1)
+    weights = credit + PRIOR_SPLITS * of_class
+    weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
 
 def kernel_nodes(measured: MeasuredTree) -> Nodes:
     """Return the tree as the kernels read it."""
-    return Nodes(measured.left, measured.right, measured.level, measured.first, measured.values, measured.scales)
+    return Nodes(measured.left, measured.right, measured.kinds, measured.first, measured.values, measured.scales)
 
 
 def _with_room(buffer: Floats, needed: int) -> Floats:
@@ -151,13 +206,12 @@ def _with_room(buffer: Floats, needed: int) -> Floats:
     return larger
 
 
-def _share_out(group: Integers, work: Callable[[Integers], None]) -> None:
+def _share_out(crew: ThreadPoolExecutor, group: Integers, work: Callable[[Integers], None]) -> None:
     """Do the work of a group of nodes in threads; parts are dealt out finely, since nodes differ in their work."""
     if group.size < NODES_WORTH_A_THREAD or THREADS < 2:
         work(group)
         return
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(work, np.array_split(group, 4 * THREADS)))
+    list(crew.map(work, np.array_split(group, 4 * THREADS)))
 
 
 @compiled

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from veilcube.operators.parallel import compiled, compiled_fast
 from veilcube.posterior.messages import NEGLIGIBLE, Law, Nodes, Windows, split_row
-from veilcube.posterior.split_law import BETAS, EDGE, HALF, READY_ROWS, share_below
+from veilcube.posterior.split_law import ALL_LEFT, ALL_RIGHT, BETAS, HALF, READY_ROWS, share_below
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -129,5 +129,7 @@ def _credit_one(
             for middle in (j // 2, (j + 1) // 2):
                 if i == middle:
                     credit[kind, HALF] += share * law.weights[kind, HALF] * 0.5
-            if i in (0, j):
-                credit[kind, EDGE] += share * law.weights[kind, EDGE] * 0.5
+            if i == j:
+                credit[kind, ALL_LEFT] += share * law.weights[kind, ALL_LEFT]
+            if i == 0:
+                credit[kind, ALL_RIGHT] += share * law.weights[kind, ALL_RIGHT]

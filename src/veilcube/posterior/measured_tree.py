@@ -80,6 +80,15 @@ class MeasuredTree:
             height[nodes] = 1 + np.maximum(height[self.left[nodes]], height[right])
         return tuple(np.flatnonzero(height == step) for step in range(int(height.max()) + 1))
 
+    @cached_property
+    def kinds(self) -> Integers:
+        """The class of each node's split."""
+        kinds = np.empty(self.level.size, dtype=np.int64)
+        for level in range(self.tree.depth + 1):
+            here = np.flatnonzero(self.level == level)
+            kinds[here] = self.tree.kinds(level)[self.rank[here]]
+        return kinds
+
     @property
     def leaves(self) -> Integers:
         """The nodes without children."""

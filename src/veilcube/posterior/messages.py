@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.operators.parallel import compiled, compiled_fast
-from veilcube.posterior.split_law import EDGE, HALF, READY_ROWS, add_atoms, fill_row
+from veilcube.posterior.split_law import READY_ROWS, add_atoms, fill_row
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -102,7 +102,7 @@ def split_row(law: Law, kind: int, j: int, low: int, high: int, room: Floats) ->
         start = j * (j + 1) // 2
         return law.rows[kind, start + low : start + high + 1]
     fill_row(law.shares[kind], law.logs, j, low, high, room)
-    add_atoms(law.weights[kind, HALF], law.weights[kind, EDGE], j, low, high, room)
+    add_atoms(law.weights[kind], j, low, high, room)
     return room[: high - low + 1]
 
 

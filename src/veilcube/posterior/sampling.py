@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veilcube.operators.parallel import THREADS, compiled
 from veilcube.posterior.belief import Belief, kernel_nodes
 from veilcube.posterior.messages import Law, Nodes, Windows, split_row
-from veilcube.posterior.split_law import COMPONENTS, EDGE, HALF, SplitLaw, logarithms, share_below
+from veilcube.posterior.split_law import logarithms
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:
     measured, tree = belief.measured, belief.measured.tree
     starts, ends = measured.spans()
     tables = Law(belief.law.weights, belief.law.rows, belief.law.shares, logarithms())
-    unknown = _all_or_nothing(tree.depth + 1)
+    upto = belief.cumulative_shares()
     deviations = np.empty((draws, tree.cells), dtype=np.float32)
     means = belief.cells()
 
@@ -43,12 +43,11 @@ def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:
                 kernel_nodes(measured),
                 belief.windows,
                 tables,
-                unknown,
                 belief.messages,
                 belief.chances,
                 starts,
                 ends,
-                tree.positions,
+                upto,
                 counts,
             )
             deviations[number, tree.order] = counts * belief.step - means[tree.order]
@@ -56,14 +55,6 @@ def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(draw, np.array_split(np.arange(draws), THREADS)))
     return deviations
-
-
-def _all_or_nothing(classes: int) -> Law:
-    """Return the law of splits that leave one half empty: of all laws with even means it has the widest sums."""
-    weights = np.zeros((classes, COMPONENTS))
-    weights[:, EDGE] = 1.0
-    law = SplitLaw.of(weights)
-    return Law(law.weights, law.rows, law.shares, logarithms())
 
 
 @compiled
@@ -82,12 +73,11 @@ def _draw_one(
     nodes: Nodes,
     windows: Windows,
     law: Law,
-    unknown: Law,
     message: Floats,
     chances: Floats,
     starts: Integers,
     ends: Integers,
-    positions: Integers,
+    upto: Floats,
     out: Floats,
 ) -> None:
     """Draw all cells once, in the order of the tree, in steps of the grid."""
@@ -101,7 +91,8 @@ def _draw_one(
     for v in range(nodes.left.size):  # parents come before their children
         left, right = nodes.left[v], nodes.right[v]
         if left < 0:
-            _spread_by_law(number, nodes.kind[v], starts[v], ends[v], counts[v], unknown, positions, out)
+            target = _uniform(number, nodes.left.size + starts[v]) * upto[ends[v] - 1]
+            out[starts[v] + np.searchsorted(upto[starts[v] : ends[v] - 1], target)] = counts[v]
         elif right < 0:
             counts[left] = counts[v]
         else:
@@ -130,48 +121,3 @@ def _draw_left(
         chances[i - low] = total
     target = _uniform(number, v + 1) * total
     return int(low + np.searchsorted(chances[:-1], target))
-
-
-@compiled
-def _spread_by_law(
-    number: int, level: int, start: int, end: int, count: int, law: Law, positions: Integers, out: Floats
-) -> None:
-    """Divide a count among the cells of an unmeasured node by a split law alone."""
-    if end - start == 1 or count == 0:
-        out[start] = count
-        return
-    stack = [(level, start, end, count)]
-    while len(stack) > 0:
-        kind, first, last, j = stack.pop()
-        if last - first == 1 or j == 0:
-            out[first] = j
-            continue
-        bit = np.int64(1) << np.int64(kind - 1)
-        prefix = (positions[first] >> kind) << kind
-        middle = first + np.searchsorted(positions[first:last], prefix | bit)
-        if middle in (first, last):
-            stack.append((kind - 1, first, last, j))
-            continue
-        i = _draw_share(_uniform(number, (first << 6 | kind) ^ (1 << 40)), law, kind, j)
-        stack.append((kind - 1, first, middle, i))
-        stack.append((kind - 1, middle, last, j - i))
-
-
-@compiled
-def _draw_share(target: float, law: Law, kind: int, j: int) -> int:
-    """Draw i from π(i|j) by inversion: the atoms first, then the Beta components by bisection."""
-    edge, half = law.weights[kind, EDGE], law.weights[kind, HALF]
-    if target < edge:
-        return 0 if target < 0.5 * edge else j
-    target -= edge
-    if target < half:
-        return j // 2 if target < 0.5 * half else (j + 1) // 2
-    target -= half
-    low, high = 0, j
-    while low < high:
-        middle = (low + high) // 2
-        if share_below(law.shares[kind], law.logs, middle, j) < target:
-            low = middle + 1
-        else:
-            high = middle
-    return low

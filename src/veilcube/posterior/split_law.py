@@ -2,7 +2,8 @@
 
 Given j units in a node, the left half holds i of them with probability π(i|j) = F((i+½)/j) - F((i-½)/j), where F is
 the distribution function of the left share: a mixture of Beta(a, a) for many a (from all-or-nothing to nearly even),
-an atom at one half and an atom at nothing or all. F is symmetric, so it is tabulated below ½ only, over
+an atom at one half, and atoms at all and at nothing, which learn on which side of sparse data its mass lies. The
+rest of F is symmetric, so it is tabulated below ½ only, over
 q = log2(s / (½ - s)), in which all components are smooth. With s = (i+½)/j that is log2(2i+1) - log2(j-2i-1): two looks
 into a table of logarithms. Small j, where most of the work is, have their rows ready made.
 """
@@ -20,8 +21,8 @@ Floats = NDArray[np.float64]
 
 BETA_SHAPES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, *(4.0**power for power in range(1, 13)))
 BETAS = len(BETA_SHAPES)
-COMPONENTS = BETAS + 2
-HALF, EDGE = BETAS, BETAS + 1
+COMPONENTS = BETAS + 3
+HALF, ALL_LEFT, ALL_RIGHT = BETAS, BETAS + 1, BETAS + 2
 
 KNOTS_PER_UNIT = 32
 FARTHEST = 30.0
@@ -44,6 +45,12 @@ class SplitLaw:
         """Tabulate mixtures with these weights."""
         rows = weights @ component_rows()
         return cls(weights, rows, weights[:, :BETAS] @ component_shares())
+
+    @property
+    def left_shares(self) -> Floats:
+        """The mean share of the left half in each class: the atoms alone may prefer a side."""
+        means: Floats = 0.5 + 0.5 * (self.weights[:, ALL_LEFT] - self.weights[:, ALL_RIGHT])
+        return means
 
     @classmethod
     def even(cls, classes: int) -> "SplitLaw":
@@ -78,8 +85,7 @@ def component_rows() -> Floats:
         start = j * (j + 1) // 2
         table[HALF, start + j // 2] += 0.5
         table[HALF, start + (j + 1) // 2] += 0.5
-        table[EDGE, start] += 0.5
-        table[EDGE, start + j] += 0.5
+        table[ALL_LEFT, start + j] = table[ALL_RIGHT, start] = 1.0
     return table
 
 
@@ -121,19 +127,44 @@ def share_below(shares: Floats, logs: Floats, i: int, j: int) -> float:
 def fill_row(shares: Floats, logs: Floats, j: int, low: int, high: int, out: Floats) -> None:
     """Write the Beta components' π(i|j) for i from ``low`` to ``high``."""
     before = share_below(shares, logs, low - 1, j)
-    for i in range(low, high + 1):
-        upto = share_below(shares, logs, i, j)
-        out[i - low] = upto - before
-        before = upto
+    if j < logs.size:
+        _fill_shares(shares, logs, j, low, high, out)
+    else:
+        for i in range(low, high + 1):
+            out[i - low] = share_below(shares, logs, i, j)
+    for x in range(high - low, 0, -1):
+        out[x] -= out[x - 1]
+    out[0] -= before
 
 
 @compiled
-def add_atoms(half: float, edge: float, j: int, low: int, high: int, out: Floats) -> None:
-    """Add the atoms at one half and at nothing or all."""
+def _fill_shares(shares: Floats, logs: Floats, j: int, low: int, high: int, out: Floats) -> None:
+    """Write F((i+½)/j), in loops without branches that compile to vector instructions."""
+    middle = min(max((j + 1) // 2, low), high + 1)  # from here on 2i+1 is j or more
+    end, scale, mass = shares.size - 2, float(KNOTS_PER_UNIT), 2.0 * shares[-1]
+    for i in range(low, middle):
+        place = (logs[2 * i + 1] - logs[j - 2 * i - 1] + FARTHEST) * scale
+        knot = min(max(int(place), 0), end)
+        part = min(max(place - knot, 0.0), 1.0)
+        out[i - low] = shares[knot] + (shares[knot + 1] - shares[knot]) * part
+    for i in range(middle, min(high + 1, j)):
+        place = (logs[2 * j - 2 * i - 1] - logs[2 * i + 1 - j] + FARTHEST) * scale
+        knot = min(max(int(place), 0), end)
+        part = min(max(place - knot, 0.0), 1.0)
+        out[i - low] = mass - (shares[knot] + (shares[knot + 1] - shares[knot]) * part)
+    if low <= j // 2 <= high and j % 2 == 1:
+        out[j // 2 - low] = 0.5 * mass  # the middle itself, where the logarithm has no value
+    if high >= j:
+        out[j - low] = mass
+
+
+@compiled
+def add_atoms(weights: Floats, j: int, low: int, high: int, out: Floats) -> None:
+    """Add the atoms at one half, at all and at nothing."""
     for middle in (j // 2, (j + 1) // 2):
         if low <= middle <= high:
-            out[middle - low] += 0.5 * half
+            out[middle - low] += 0.5 * weights[HALF]
     if low == 0:
-        out[0] += 0.5 * edge
+        out[0] += weights[ALL_RIGHT]
     if high == j:
-        out[j - low] += 0.5 * edge
+        out[j - low] += weights[ALL_LEFT]

@@ -5,7 +5,7 @@ import pytest
 
 from support.halving_trees import SCHEMAS, TREES
 from veilcube.operators import HalvingTree
-from veilcube.operators.halving import DEEPEST, MOST_CELLS, AxisCodes, codes_of, halving_depth, read_halving_tree
+from veilcube.operators.halving import DEEPEST, MOST_CELLS, SIDES, AxisCodes, codes_of, halving_depth, read_halving_tree
 from veilcube.schema import Nominal, Ordinal, Schema
 
 each_tree = pytest.mark.parametrize("name", TREES)
@@ -156,6 +156,19 @@ def test_the_depth_of_hierarchies_that_no_tree_holds_is_known() -> None:
     assert halving_depth(Schema(deep)) == 3 * halving_depth(Schema(deep[:1])) > DEEPEST
     with pytest.raises(ValueError, match="at most"):
         HalvingTree.of(Schema(deep))
+
+
+def test_nodes_at_the_ends_of_the_axis_that_they_divide_are_of_classes_of_their_own() -> None:
+    line, odd, plane = TREES["power of two"], TREES["odd size"], TREES["two axes"]
+    assert (line.kinds(2) - 2 * SIDES).tolist() == [1, 0, 0, 2]
+    assert (odd.kinds(1) - SIDES).tolist() == [1, 0, 0, 0, 0, 2]
+    assert plane.turns[2] == 1
+    assert set(plane.kinds(3) - 3 * SIDES) == {0}  # the second axis is still whole: at both ends, so at neither
+    assert (plane.kinds(2) - 2 * SIDES).tolist() == [1, 1, 0, 0, 0, 0, 2, 2]
+    for tree in (line, odd, plane):
+        assert set(tree.kinds(0)) == {0}
+        assert set(tree.kinds(tree.depth)) == {SIDES * tree.depth}
+        assert tree.kinds(tree.depth)[0] < tree.classes
 
 
 def test_codes_that_skip_places_make_no_empty_nodes() -> None:

@@ -5,10 +5,9 @@ import pytest
 
 from support.dense_posterior import DensePosterior
 from veilcube.operators import HalvingTree
-from veilcube.operators.halving import AxisCodes
+from veilcube.operators.halving import SIDES, AxisCodes
 from veilcube.posterior import Belief, MeasuredTree, NodeValues, SplitLaw, draw_cells, learn, propagate
 from veilcube.posterior.belief import STEPS_IN_A_SCALE
-from veilcube.posterior.measured_tree import NONE
 from veilcube.posterior.split_law import BETA_SHAPES, COMPONENTS
 
 
@@ -55,7 +54,7 @@ CASES = {
 def both(name: str, seed: int) -> tuple[Belief, DensePosterior]:
     tree, parts, most = CASES[name]
     measured = MeasuredTree.of(tree, parts)
-    law = random_law(tree.depth + 1, seed)
+    law = random_law(tree.classes, seed)
     return propagate(measured, law), DensePosterior(measured, law.weights, 1.0, most)
 
 
@@ -74,7 +73,7 @@ def test_means_and_posteriors_of_all_nodes_are_those_of_all_tables_listed(name: 
 def test_a_coarse_grid_counts_in_its_steps() -> None:
     tree = tree_of(4)
     measured = MeasuredTree.of(tree, [values(1, [0, 1], [40, 3], 5.9), values(0, [0, 1, 2, 3], [9, 35, 8, -7], 5.2)])
-    law = random_law(3, 4)
+    law = random_law(tree.classes, 4)
     belief, dense = propagate(measured, law), DensePosterior(measured, law.weights, 5.0, 28)
     assert belief.step == 5.0
     np.testing.assert_allclose(belief.means, [dense.mean(v) for v in range(belief.means.size)], atol=5e-3)
@@ -102,8 +101,9 @@ def test_cells_are_never_negative_and_sum_to_the_mean_of_every_node(seed: int) -
         assert in_order[starts[v] : ends[v]].sum() == pytest.approx(mean, rel=1e-5, abs=1e-4)
 
 
-def test_below_a_leaf_cells_are_even() -> None:
-    belief = learn(random_tree(4))
+def test_below_a_leaf_cells_are_even_where_the_law_prefers_no_side() -> None:
+    measured = random_tree(4)
+    belief = propagate(measured, SplitLaw.even(measured.tree.classes))
     starts, ends = belief.measured.spans()
     in_order = belief.cells()[belief.measured.tree.order]
     wide = [v for v in belief.measured.leaves if ends[v] - starts[v] > 1]
@@ -114,7 +114,7 @@ def test_below_a_leaf_cells_are_even() -> None:
 
 def test_a_tree_with_a_node_that_nobody_measured_is_refused() -> None:
     with pytest.raises(ValueError, match="nobody measured"):
-        propagate(MeasuredTree.of(tree_of(4), [values(0, [0, 1, 2], [1, 1, 1], 1.0)]), SplitLaw.even(3))
+        propagate(MeasuredTree.of(tree_of(4), [values(0, [0, 1, 2], [1, 1, 1], 1.0)]), SplitLaw.even(9))
 
 
 EXTREMES = {
@@ -178,20 +178,35 @@ def test_weights_learn_the_component_that_divided_the_data(shape: float) -> None
         left = rng.binomial(counts, rng.beta(shape, shape, size=counts.size))
         counts = np.stack([left, counts - left], axis=1).ravel()
     measured = MeasuredTree.of(tree_of(cells), [NodeValues(0, np.arange(cells), counts, 1.0)])
-    weights = learn(measured, rounds=5).law.weights[1:4].mean(axis=0)
+    weights = learn(measured).law.weights[SIDES : 4 * SIDES : SIDES].mean(axis=0)  # levels 1 to 3, between the ends
     near = [c for c, other in enumerate(BETA_SHAPES) if shape / 4.01 <= other <= 4.01 * shape]
     assert weights[near].sum() > 2.5 * len(near) / COMPONENTS
 
 
 @pytest.mark.parametrize("name", ["total not measured", "several measurements of a node", "nodes of one child"])
-def test_learning_never_lowers_the_evidence_of_the_weights(name: str) -> None:
+def test_learning_raises_the_evidence_of_the_weights(name: str) -> None:
     tree, parts, most = CASES[name]
     measured = MeasuredTree.of(tree, parts)
-    scores = []
-    for rounds in range(5):
-        weights = learn(measured, rounds=rounds).law.weights
-        split = np.unique(measured.level[measured.right != NONE])
-        prior = 0.5 / COMPONENTS * np.log(weights[split]).sum()  # PRIOR_SPLITS, as pseudo-counts
-        scores.append(np.log(DensePosterior(measured, weights, 1.0, most).evidence) + prior)
-    assert (np.diff(scores) > -1e-4).all()
-    assert scores[-1] > scores[0]
+    before, once, learned = (
+        DensePosterior(measured, belief.law.weights, 1.0, most).evidence
+        for belief in (learn(measured, rounds=0), learn(measured, rounds=1), learn(measured))
+    )
+    assert before < once
+    assert before < learned
+
+
+def test_below_a_leaf_cells_get_the_shares_that_the_law_gives_their_branches() -> None:
+    tree = tree_of(8)
+    law = random_law(tree.classes, 5)
+    belief = propagate(MeasuredTree.of(tree, [values(2, [0, 1], [40, 20], 1.0)]), law)
+    left = law.left_shares
+    for node in (0, 1):
+        upper = left[tree.kinds(2)[node]]
+        halves = [upper, 1 - upper]
+        expected = [
+            halves[half] * share
+            for half in (0, 1)
+            for share in (left[tree.kinds(1)[2 * node + half]], 1 - left[tree.kinds(1)[2 * node + half]])
+        ]
+        mean = belief.means[belief.measured.node_at(2)[node]]
+        np.testing.assert_allclose(belief.cells()[4 * node : 4 * node + 4], mean * np.array(expected))

@@ -92,7 +92,7 @@ class _Refinement:
     def stops(self, level: int, active: Integers, threshold: float) -> NDArray[np.bool_]:
         """Return which nodes seem to hold too little to go on: judged by published values only."""
         measured = MeasuredTree.of(self._tree, node_values(self._decisive))
-        belief = propagate(measured, SplitLaw.even(self._tree.depth + 1))
+        belief = propagate(measured, SplitLaw.even(self._tree.classes))
         below: NDArray[np.bool_] = belief.means[measured.node_at(level)[active]] < threshold
         return below
 
