@@ -17,7 +17,7 @@ from veilcube.operators.halving import SIDES
 from veilcube.operators.parallel import THREADS, compiled
 from veilcube.posterior.crediting import add_splits, credit_large_counts
 from veilcube.posterior.measured_tree import NONE, MeasuredTree
-from veilcube.posterior.messages import Law, Nodes, Windows, pass_down, pass_up, plan_windows
+from veilcube.posterior.messages import Grid, Law, Nodes, Windows, pass_down, pass_up, plan_windows
 from veilcube.posterior.split_law import (
     ALL_LEFT,
     ALL_RIGHT,
@@ -33,6 +33,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ROUNDS = 6
+# Which part of a message's peak is negligible, in the end and while weights are learned, which need no far tails.
+EXACT, ROUGH = 1e-5, 1e-3
 FIRST_ROOM = 1 << 16
 NODES_WORTH_A_THREAD = 16
 # Noise of very different scales: the grid has no more than about this many steps in the largest one.
@@ -112,39 +114,38 @@ def propagate(measured: MeasuredTree, law: SplitLaw) -> Belief:
     if not measured.is_covered:
         raise ValueError("a node that nobody measured, alone or in parts, has no posterior")
     with ThreadPoolExecutor(THREADS) as crew:
-        return _propagate(measured, law, crew)
+        return _propagate(measured, law, crew, EXACT)
 
 
-def _propagate(measured: MeasuredTree, law: SplitLaw, crew: ThreadPoolExecutor) -> Belief:
-    step = grid_step(measured)
+def _propagate(measured: MeasuredTree, law: SplitLaw, crew: ThreadPoolExecutor, trimmed: float) -> Belief:
+    grid = Grid(grid_step(measured), trimmed)
     nodes = kernel_nodes(measured)
     windows = Windows(*(np.zeros(measured.left.size, dtype=np.int64) for _ in range(3)))
     tables = Law(law.weights, law.rows, law.shares, logarithms())
     messages, norms, used = np.empty(FIRST_ROOM), np.empty(FIRST_ROOM), 0
     for group in measured.heights:
-        plan_windows(group, nodes, windows, step)
+        plan_windows(group, nodes, windows, grid)
         lengths = windows.length[group]
         windows.offset[group] = used + np.cumsum(lengths) - lengths
         used += int(lengths.sum())
         messages, norms = _with_room(messages, used), _with_room(norms, used)
-        _share_out(crew, group, partial(_pass_up, nodes, windows, step, tables, messages, norms))
+        _share_out(crew, group, partial(_pass_up, nodes, windows, grid, tables, messages, norms))
     chances = np.zeros(used)
     root = slice(windows.offset[0], windows.offset[0] + windows.length[0])
     chances[root] = messages[root] / messages[root].sum()
     for group in reversed(measured.heights):
         _share_out(crew, group, lambda part: pass_down(part, nodes, windows, tables, messages, norms, chances))
-    return Belief(measured, law, step, windows, messages, norms, chances)
+    return Belief(measured, law, grid.step, windows, messages, norms, chances)
 
 
 def learn(measured: MeasuredTree, rounds: int = ROUNDS) -> Belief:
     """Return the posterior with mixture weights per level learned by expectation-maximisation."""
-    belief = propagate(measured, SplitLaw.even(measured.tree.classes))
+    law = SplitLaw.even(measured.tree.classes)
     with ThreadPoolExecutor(THREADS) as crew:
         for left in range(rounds - 1, -1, -1):
-            weights = _updated(belief, crew)
-            law = SplitLaw.of(_overshot(belief.law.weights, weights) if left else weights)
-            belief = _propagate(measured, law, crew)
-    return belief
+            weights = _updated(_propagate(measured, law, crew, ROUGH), crew)
+            law = SplitLaw.of(_overshot(law.weights, weights) if left else weights)
+    return propagate(measured, law)
 
 
 def _overshot(before: Floats, after: Floats) -> Floats:
@@ -156,9 +157,9 @@ def _overshot(before: Floats, after: Floats) -> Floats:
 
 
 def _pass_up(
-    nodes: Nodes, windows: Windows, step: float, tables: Law, messages: Floats, norms: Floats, group: Integers
+    nodes: Nodes, windows: Windows, grid: Grid, tables: Law, messages: Floats, norms: Floats, group: Integers
 ) -> None:
-    pass_up(group, nodes, windows, step, tables, messages, norms)
+    pass_up(group, nodes, windows, grid, tables, messages, norms)
 
 
 def _updated(belief: Belief, crew: ThreadPoolExecutor) -> Floats:

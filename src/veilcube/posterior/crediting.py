@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 
 QUANTILES = 3
 LEAST_MASS = 1e-4
+LEAST_WEIGHT = 1e-5
 
 
 @compiled_fast
@@ -122,6 +123,8 @@ def _credit_one(
             taken += 1
             share = mass / QUANTILES / row[i - low]
             for c in range(BETAS):
+                if law.weights[kind, c] < LEAST_WEIGHT:
+                    continue
                 upto = share_below(component_shares[c], law.logs, i, j)
                 credit[kind, c] += (
                     share * law.weights[kind, c] * (upto - share_below(component_shares[c], law.logs, i - 1, j))

@@ -2,7 +2,7 @@
 
 Upward, a node's message is U(j) = L(j) Σ_i U_left(i) U_right(j-i) π(i|j), L the likelihood of its own noisy counts;
 downward, each (j, i) gets its share of the node's posterior, which adds up to the posteriors of its children. Counts
-are in units of the grid's step. A message lives on a window outside which it is below TRIMMED of its peak. The sums are
+are in units of the grid's step. A message lives on a window outside which it is negligible. The sums are
 direct: a transform would lose the relative precision that matters near zero.
 """
 
@@ -17,8 +17,6 @@ from veilcube.posterior.split_law import READY_ROWS, add_atoms, fill_row
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-TRIMMED = 1e-5
-REACH = 11.52  # exp(-REACH) is just below TRIMMED
 NEGLIGIBLE = 1e-8
 NO_BOUND = 1 << 62
 
@@ -32,6 +30,13 @@ class Nodes(NamedTuple):
     first: Integers
     values: Floats
     scales: Floats
+
+
+class Grid(NamedTuple):
+    """The grid of counts: its step, and which part of a message's peak is negligible."""
+
+    step: float
+    trimmed: float
 
 
 class Windows(NamedTuple):
@@ -52,8 +57,9 @@ class Law(NamedTuple):
 
 
 @compiled
-def plan_windows(group: Integers, nodes: Nodes, windows: Windows, step: float) -> None:
+def plan_windows(group: Integers, nodes: Nodes, windows: Windows, grid: Grid) -> None:
     """Bound the window of each node by its children's windows and by the reach of its own measurements."""
+    step, scales_away = grid.step, -np.log(grid.trimmed)
     for v in group:
         low, high = 0, NO_BOUND
         if nodes.left[v] >= 0:
@@ -64,7 +70,7 @@ def plan_windows(group: Integers, nodes: Nodes, windows: Windows, step: float) -
         near, far = 0, NO_BOUND
         sharpest, its_near, its_far = np.inf, near, far
         for m in range(nodes.first[v], nodes.first[v + 1]):
-            value, reach = max(nodes.values[m], 0.0), REACH * nodes.scales[m]
+            value, reach = max(nodes.values[m], 0.0), scales_away * nodes.scales[m]
             lowest, highest = max(0, int(np.floor((value - reach) / step))), int(np.ceil((value + reach) / step))
             near, far = max(near, lowest), min(far, highest)
             if nodes.scales[m] < sharpest:
@@ -108,7 +114,7 @@ def split_row(law: Law, kind: int, j: int, low: int, high: int, room: Floats) ->
 
 @compiled
 def pass_up(
-    group: Integers, nodes: Nodes, windows: Windows, step: float, law: Law, message: Floats, norm: Floats
+    group: Integers, nodes: Nodes, windows: Windows, grid: Grid, law: Law, message: Floats, norm: Floats
 ) -> None:
     """Compute the messages of nodes whose children have theirs; ``norm`` keeps them without the own likelihood."""
     room, mirrored = np.empty(1), np.empty(1)
@@ -127,8 +133,8 @@ def pass_up(
                 mirrored, room = np.empty(2 * windows.length[right]), np.empty(2 * windows.length[left])
             _combine(v, nodes, windows, law, message, mirrored, room)
         norm[offset : offset + count] = message[offset : offset + count]
-        _weigh(v, nodes, start, count, step, message[offset : offset + count])
-        _trim(v, windows, message, norm)
+        _weigh(v, nodes, start, count, grid.step, message[offset : offset + count])
+        _trim(v, windows, grid.trimmed, message, norm)
 
 
 @compiled
@@ -164,7 +170,7 @@ def _weigh(v: int, nodes: Nodes, start: int, count: int, step: float, message: F
 
 
 @compiled
-def _trim(v: int, windows: Windows, message: Floats, norm: Floats) -> None:
+def _trim(v: int, windows: Windows, trimmed: float, message: Floats, norm: Floats) -> None:
     """Scale the message to a peak of 1 and cut its negligible ends; if all of it vanished, know nothing."""
     offset, count = windows.offset[v], windows.length[v]
     peak = message[offset : offset + count].max()
@@ -173,9 +179,9 @@ def _trim(v: int, windows: Windows, message: Floats, norm: Floats) -> None:
         norm[offset : offset + count] = 0.0
         return
     head, tail = 0, count - 1
-    while message[offset + head] < TRIMMED * peak:
+    while message[offset + head] < trimmed * peak:
         head += 1
-    while message[offset + tail] < TRIMMED * peak:
+    while message[offset + tail] < trimmed * peak:
         tail -= 1
     for x in range(head, tail + 1):
         message[offset + x] /= peak

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from veilcube.operators.parallel import compiled
+from veilcube.operators.parallel import compiled, compiled_fast
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ HALF, ALL_LEFT, ALL_RIGHT = BETAS, BETAS + 1, BETAS + 2
 KNOTS_PER_UNIT = 32
 FARTHEST = 30.0
 KNOTS = int(2 * FARTHEST * KNOTS_PER_UNIT) + 1
-READY_ROWS = 256
+READY_ROWS = 128
 READY_ENTRIES = READY_ROWS * (READY_ROWS + 1) // 2
 LOGARITHMS = 1 << 17
 
@@ -137,19 +137,19 @@ def fill_row(shares: Floats, logs: Floats, j: int, low: int, high: int, out: Flo
     out[0] -= before
 
 
-@compiled
+@compiled_fast
 def _fill_shares(shares: Floats, logs: Floats, j: int, low: int, high: int, out: Floats) -> None:
     """Write F((i+½)/j), in loops without branches that compile to vector instructions."""
     middle = min(max((j + 1) // 2, low), high + 1)  # from here on 2i+1 is j or more
-    end, scale, mass = shares.size - 2, float(KNOTS_PER_UNIT), 2.0 * shares[-1]
+    end, scale, mass = np.int32(shares.size - 2), float(KNOTS_PER_UNIT), 2.0 * shares[-1]
     for i in range(low, middle):
         place = (logs[2 * i + 1] - logs[j - 2 * i - 1] + FARTHEST) * scale
-        knot = min(max(int(place), 0), end)
+        knot = min(max(np.int32(place), np.int32(0)), end)
         part = min(max(place - knot, 0.0), 1.0)
         out[i - low] = shares[knot] + (shares[knot + 1] - shares[knot]) * part
     for i in range(middle, min(high + 1, j)):
         place = (logs[2 * j - 2 * i - 1] - logs[2 * i + 1 - j] + FARTHEST) * scale
-        knot = min(max(int(place), 0), end)
+        knot = min(max(np.int32(place), np.int32(0)), end)
         part = min(max(place - knot, 0.0), 1.0)
         out[i - low] = mass - (shares[knot] + (shares[knot + 1] - shares[knot]) * part)
     if low <= j // 2 <= high and j % 2 == 1:

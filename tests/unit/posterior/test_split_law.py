@@ -78,7 +78,8 @@ def test_a_part_of_a_row_is_a_part_of_the_whole_row(j: int) -> None:
 def test_rows_computed_for_large_counts_continue_the_ready_ones() -> None:
     law = law_of(4)
     last, first = row_of(law, 0, READY_ROWS - 1), row_of(law, 0, READY_ROWS)
-    np.testing.assert_allclose(np.cumsum(last)[:100], np.cumsum(first)[:100], atol=0.01)
+    off_centre = READY_ROWS // 2 - 8
+    np.testing.assert_allclose(np.cumsum(last)[:off_centre], np.cumsum(first)[:off_centre], atol=0.01)
     np.testing.assert_allclose(first, defined_row(law.weights[0], READY_ROWS), rtol=2e-3, atol=1e-9)
 
 
