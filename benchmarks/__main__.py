@@ -1,10 +1,10 @@
 """Runs every benchmark, each beside its bar: python -m benchmarks"""
 
-from benchmarks import counting, noise, queries, release_format, tree_release
+from benchmarks import counting, matched, noise, planning, queries, release_format, tree_release
 
 
 def main() -> None:
-    for benchmark in (noise, counting, queries, release_format, tree_release):
+    for benchmark in (noise, counting, queries, release_format, tree_release, planning, matched):
         print(f"\n== {benchmark.__name__}")
         benchmark.main()
 

@@ -29,7 +29,10 @@ MaxRows: TypeAlias = Annotated[
     typer.Option("--max-rows", metavar="N", help="Keep at most N rows of each person; goes with --person."),
 ]
 Strategy: TypeAlias = Annotated[
-    str, typer.Option("--strategy", metavar="NAME", help="What to measure: auto picks the least expected error.")
+    str,
+    typer.Option(
+        "--strategy", metavar="NAME", help="What to measure: auto, identity, tree, refined tree, marginals or matched."
+    ),
 ]
 Confidence: TypeAlias = Annotated[
     float, typer.Option("--confidence", metavar="SHARE", help="How often an interval is to hold the true value.")

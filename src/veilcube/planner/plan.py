@@ -69,7 +69,10 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """One measurement to take, and the exact error of its least-squares answers."""
+    """What to measure, with how much noise, and the error of its least-squares answers.
+
+    It is exact for strategies that measure once. For a refined tree it is that of the same tree when nothing stops.
+    """
 
     schema: Schema
     strategy: Strategy

@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 Draws = NDArray[np.float32]
 
 DRAWS = 128
+# How much further than alone unmeasured cells stray from their means, since neighbouring nodes stray alike.
+ALIKE = 1.6
 
 
 def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:
@@ -92,7 +94,10 @@ def _draw_one(
         left, right = nodes.left[v], nodes.right[v]
         if left < 0:
             target = _uniform(number, nodes.left.size + starts[v]) * upto[ends[v] - 1]
-            out[starts[v] + np.searchsorted(upto[starts[v] : ends[v] - 1], target)] = counts[v]
+            for cell in range(starts[v], ends[v]):
+                share = upto[cell] - (upto[cell - 1] if cell > starts[v] else 0.0)
+                out[cell] = (1.0 - ALIKE) * counts[v] * share
+            out[starts[v] + np.searchsorted(upto[starts[v] : ends[v] - 1], target)] += ALIKE * counts[v]
         elif right < 0:
             counts[left] = counts[v]
         else:

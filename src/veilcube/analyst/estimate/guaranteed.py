@@ -121,7 +121,8 @@ class _LastMeasurements:
         whole = is_whole.astype(np.float64)
         below, above = whole @ self.values, touched @ self.values
         low = below - self._half_widths(whole, confidence)
-        high = above + self._half_widths(touched, confidence)
+        # Negative noise on the nodes that are cut may leave the upper end below the lower one.
+        high = np.maximum(above + self._half_widths(touched, confidence), low)
         stddev = np.sqrt(touched @ self.variances)
         return Estimates(0.5 * (low + high), low, high, stddev)
 

@@ -78,21 +78,18 @@ class PosteriorEstimate:
             squares += np.square(sums)
         count = len(self._draws)
         variance = np.maximum(squares / count - np.square(total / count), 0.0) * count / (count - 1)
-        return self._with_intervals(self._block_sums(low, high), np.sqrt(variance), confidence)
+        return _estimates(self._block_sums(low, high), np.sqrt(variance), self._step, confidence)
 
     def region(self, region: Region, confidence: float) -> Estimates:
         """Estimate the count of a region."""
         groups = self.grouped(region, ())
-        return self._with_intervals(groups.counts, groups.draws.std(axis=0, ddof=1), confidence)
+        return groups.estimates(confidence)
 
     def grouped(self, region: Region, axes: Sequence[int]) -> "DrawnGroups":
         """Estimate the counts inside a region for every combination of cells of the given axes."""
         counts, sizes = group_cells(self._cells, region, axes)
         drawn = np.stack([group_cells(draw.astype(np.float64), region, axes)[0] for draw in self._draws])
         return DrawnGroups(counts, sizes, drawn, self._step)
-
-    def _with_intervals(self, value: Floats, spread: Floats, confidence: float) -> Estimates:
-        return _estimates(value, spread, self._step, confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +107,8 @@ class DrawnGroups:
 
     def estimates(self, confidence: float) -> Estimates:
         """Return every group's count with its interval."""
-        return _estimates(self.counts, self.draws.std(axis=0, ddof=1), self.step, confidence)
+        steps = np.where(self.sizes > 0, self.step, 0.0)  # a group without cells is empty for sure
+        return _estimates(self.counts, self.draws.std(axis=0, ddof=1), steps, confidence)
 
     def variance_of(self, weights: Floats) -> float:
         """Return the variance of a weighted sum of the groups, widened as the intervals are."""
@@ -139,7 +137,7 @@ def _deviations(confidence: float) -> float:
     return float(ndtri(0.5 + confidence / 2))
 
 
-def _estimates(value: Floats, spread: Floats, step: float, confidence: float) -> Estimates:
+def _estimates(value: Floats, spread: Floats, step: float | Floats, confidence: float) -> Estimates:
     # Sums of a table of floats may come out below zero by its rounding.
     value = np.maximum(np.asarray(value, dtype=np.float64), 0.0)
     stddev = WIDENING * spread
