@@ -67,6 +67,9 @@ def query(
     estimator: Annotated[
         str, typer.Option("--estimator", metavar="NAME", help="How to estimate: best picks the preferred way.")
     ] = "best",
+    guaranteed: Annotated[
+        bool, typer.Option("--guaranteed", help="Give counts intervals that hold whatever the data are.")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a release; every answer comes with an interval.
@@ -79,7 +82,8 @@ def query(
         raise QueryError('there is nothing to answer; write a query such as "SELECT COUNT(*)"')
     release = open_release_file(file)
     how = _Manner(estimator=estimator, confidence=confidence)
-    found = [Found(text, release.count(text, **how)) for text in queries or []]
+    interval = "guaranteed" if guaranteed else "calibrated"
+    found = [Found(text, release.count(text, interval=interval, **how)) for text in queries or []]
     found += _statistics(release, sums or [], means or [], quantile, where, how)
     if as_json:
         results = [{"query": row.question} | _facts(row.answer) for row in found]
