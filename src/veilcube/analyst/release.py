@@ -201,7 +201,7 @@ class Release:
         return Guarantee(self._record)
 
     def _estimate(self, name: str) -> Estimate:
-        if name not in self._fitted:
+        if not isinstance(name, str) or name not in self._fitted:
             estimator = choose_estimator(self._record, name)
             fitted = self._fitted.get(estimator.name) or estimator.fit(self._record)
             self._fitted[estimator.name] = self._fitted[name] = fitted

@@ -30,6 +30,7 @@ Integers = NDArray[np.int64]
 Axes = tuple[int, ...]
 
 MOST_TABLES = 1000
+MOST_PARTS = 2**12
 MOST_AXES = 32
 LARGEST_MULTIPLIER = 2**31
 LARGEST_CUBE = 2**48
@@ -264,6 +265,9 @@ def require_few_tables(attributes: int, k: int) -> int:
     tables = comb(attributes, k)
     if tables > MOST_TABLES:
         raise PlanError(f"there are {tables:,} marginals over {k} attributes, more than {MOST_TABLES:,}; use another k")
+    parts = sum(comb(attributes, size) for size in range(k + 1))
+    if parts > MOST_PARTS:
+        raise PlanError(f"marginals over {k} of {attributes} attributes overlap in {parts:,} parts; use a smaller k")
     return tables
 
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, prod
+from math import prod
 
 import numpy as np
 
 from veilcube.errors import PlanError
 from veilcube.operators import Operator
-from veilcube.operators.marginals import MOST_TABLES
+from veilcube.operators.marginals import require_few_tables
 from veilcube.operators.matched import LARGEST_MATCHED
 from veilcube.planner.axis_options import MOST_CELLS_TO_SEARCH
 from veilcube.planner.default_workload import default_workload
@@ -28,7 +28,7 @@ FANOUTS = (4, 8, 16)
 MOST_PER_CELL = 4
 ALWAYS_AFFORDABLE = 2**22
 MOST_QUERIES_TO_MATCH = 200_000
-LEAST_CELLS_TO_REFINE = 64
+LEAST_CELLS_TO_REFINE, MOST_CELLS_TO_REFINE = 2**6, 2**16
 _FLAT_UP_TO = (1, 2, 4, 8, 16, 64)
 
 
@@ -66,7 +66,7 @@ def named_strategy(strategy: "Strategy | str") -> Strategy | None:
         if strategy != "auto" and strategy not in _NAMED:
             raise PlanError(f"the strategy '{strategy}' is not known; use 'auto' or one of {', '.join(_NAMED)}")
         return None if strategy == "auto" else _NAMED[strategy]()
-    if not hasattr(strategy, "operator"):
+    if isinstance(strategy, type) or not hasattr(strategy, "operator"):
         raise PlanError("a strategy is 'auto', a name, or an object such as veilcube.Identity()")
     return strategy
 
@@ -100,7 +100,8 @@ def _all_candidates(schema: Schema, workload: Workload, is_given: bool) -> tuple
 
 
 def _suits_refining(schema: Schema) -> bool:
-    return has_like_neighbours(schema) and schema.cells >= LEAST_CELLS_TO_REFINE and can_refine(schema)
+    is_fit = LEAST_CELLS_TO_REFINE <= schema.cells <= MOST_CELLS_TO_REFINE
+    return is_fit and has_like_neighbours(schema) and can_refine(schema)
 
 
 def _trees(schema: Schema, workload: Workload) -> list[Strategy]:
@@ -162,6 +163,10 @@ def _marginals(schema: Schema, workload: Workload) -> list[Strategy]:
     """Return marginals over as many attributes as the questions need, if that is fewer than there are."""
     lengths = workload.high - workload.low + 1
     k = max(int((lengths < np.array(schema.shape)).sum(axis=1).max()), 1)
-    if k >= len(schema) or comb(len(schema), k) > MOST_TABLES:
+    if k >= len(schema):
+        return []
+    try:
+        require_few_tables(len(schema), k)
+    except PlanError:
         return []
     return [Marginals(k).resolve(schema, workload)]

@@ -196,6 +196,8 @@ def plan(
     budget, relation = read_epsilon(epsilon), Neighbours.read(neighbours)
     unit, wish = PrivacyUnit.read(person, max_rows), named_strategy(strategy)
     questions = natural_workload(wish, schema) if workload is None else workload
+    if not isinstance(questions, Workload):
+        raise PlanError("a workload is a veilcube.Workload; make one with veilcube.Workload(schema, [...])")
     if questions.schema != schema:
         raise PlanError("the workload is for another schema; build it with the schema that is planned for")
     options = candidates_for(wish, schema, questions, is_given=workload is not None)

@@ -7,6 +7,8 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Protocol, TypeAlias
 
+import numpy as np
+
 from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree, Operator
 from veilcube.operators.product import ProductOperator
@@ -221,8 +223,10 @@ def _is_fanout(value: object) -> bool:
 
 
 def _read_weights(value: object, where: str) -> Weights:
-    if value == "auto":
+    if isinstance(value, str) and value == "auto":
         return "auto"
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, str) or not isinstance(value, Sequence) or not value:
         raise PlanError(f"the weights{where} must be 'auto' or a list of numbers above 0 that sum to 1")
     weights = tuple(_read_weight(weight, where) for weight in value)

@@ -13,7 +13,7 @@ from veilcube.analyst.estimate.posterior import Posterior
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms import LinearMechanism
-from veilcube.errors import QueryError
+from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.operators import NodeCounts
 from veilcube.planner import Identity, Strategy, Tree, plan
 from veilcube.posterior import MeasuredTree
@@ -132,4 +132,5 @@ def test_refined_releases_of_two_different_trees_are_refused() -> None:
         )
         for part in other.measurements
     ]
-    assert not has_measured_tree(dataclasses.replace(one, measurements=(*one.measurements, *foreign)))
+    with pytest.raises(ReleaseFileError, match="another tree"):
+        dataclasses.replace(one, measurements=(*one.measurements, *foreign))

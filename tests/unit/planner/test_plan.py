@@ -7,7 +7,7 @@ import pytest
 
 from support.releases import release_of
 from veilcube.errors import PlanError, PrivacyError, QueryError
-from veilcube.planner import Identity, Tree, choose, plan
+from veilcube.planner import Identity, Marginals, Tree, choose, plan
 from veilcube.query import Workload
 from veilcube.schema import Nominal, Ordinal, Schema
 
@@ -127,3 +127,13 @@ def test_other_bad_input_is_refused() -> None:
         plan(SCHEMA, neighbours="siblings")
     with pytest.raises(PrivacyError, match="go together"):
         plan(SCHEMA, person="id")
+
+
+def test_what_is_no_workload_or_no_strategy_is_refused_in_words() -> None:
+    with pytest.raises(PlanError, match="make one with"):
+        plan(SCHEMA, 1, workload=[{"age": 3}])
+    with pytest.raises(PlanError, match="a strategy is 'auto'"):
+        plan(SCHEMA, 1, strategy=Identity)
+    with pytest.raises(PlanError, match="overlap in"):
+        plan(Schema([Ordinal(f"a{i}", 0, 1) for i in range(14)]), 1, strategy=Marginals(k=13))
+    assert Tree(weights=np.array([0.5, 0.5])).weights == (Fraction(1, 2), Fraction(1, 2))

@@ -14,6 +14,8 @@ ESTIMATORS: tuple[Estimator, ...] = (LeastSquares(), Nonnegative(), Posterior())
 
 def choose_estimator(record: ReleaseRecord, name: str) -> Estimator:
     """Return the estimator that a user named, or for ``"best"`` the one that suits the release best."""
+    if not isinstance(name, str):
+        raise QueryError("an estimator is named by a text such as 'best'")
     able = [estimator for estimator in ESTIMATORS if estimator.can_read(record)]
     if name == "best" and able:
         return best_estimator(record)

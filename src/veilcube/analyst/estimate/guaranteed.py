@@ -17,8 +17,8 @@ from veilcube.analyst.estimate.base import Estimates
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.errors import QueryError
 from veilcube.operators import HalvingTree, NodeCounts
-from veilcube.privacy.answer_noise import answer_half_widths
 from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.privacy.summed_noise import half_widths
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Region
 
@@ -63,8 +63,8 @@ class _LastMeasurements:
     tree: HalvingTree
     owner: Integers
     values: Floats
-    variances: Floats
-    widest: DiscreteLaplace
+    law_of: Integers
+    laws: tuple[DiscreteLaplace, ...]
     first: Integers
     last: Integers
 
@@ -74,7 +74,8 @@ class _LastMeasurements:
         if len(parts) != len(record.measurements):
             raise QueryError("guaranteed intervals are known for linear strategies and refined trees only")
         tree = parts[0][1].tree
-        owner, values, variances, count = np.full(tree.cells, -1), [], [], 0
+        owner, values, law_of, count = np.full(tree.cells, -1), [], [], 0
+        laws = tuple(dict.fromkeys(part.noise for part, _ in parts))
         for part, operator in parts:  # in the order of publication: later measurements take over
             borders = np.append(tree.starts(operator.level), tree.cells)
             sizes = np.diff(borders)[operator.chosen]
@@ -82,7 +83,7 @@ class _LastMeasurements:
             cells = np.repeat(borders[operator.chosen], sizes) + within
             owner[cells] = count + np.repeat(np.arange(sizes.size), sizes)
             values.append(part.values.astype(np.float64))
-            variances.append(np.full(sizes.size, part.noise.variance))
+            law_of.append(np.full(sizes.size, laws.index(part.noise)))
             count += sizes.size
         if (owner < 0).any():
             raise QueryError("some cells of the release were never measured, so no interval is guaranteed")
@@ -92,8 +93,7 @@ class _LastMeasurements:
         last = np.full((kept.size, len(tree.shape)), -1)
         np.minimum.at(first, numbers, coordinates)
         np.maximum.at(last, numbers, coordinates)
-        widest = max((part.noise for part, _ in parts), key=lambda noise: noise.scale)
-        return cls(tree, numbers, np.concatenate(values)[kept], np.concatenate(variances)[kept], widest, first, last)
+        return cls(tree, numbers, np.concatenate(values)[kept], np.concatenate(law_of)[kept], laws, first, last)
 
     def rectangles(self, found: Estimates, low: Integers, high: Integers, confidence: float) -> Estimates:
         bounds = []
@@ -123,16 +123,19 @@ class _LastMeasurements:
         low = below - self._half_widths(whole, confidence)
         # Negative noise on the nodes that are cut may leave the upper end below the lower one.
         high = np.maximum(above + self._half_widths(touched, confidence), low)
-        stddev = np.sqrt(touched @ self.variances)
+        stddev = np.sqrt(touched @ np.array([noise.variance for noise in self.laws])[self.law_of])
         return Estimates(0.5 * (low + high), low, high, stddev)
 
     def _half_widths(self, weights: Floats, confidence: float) -> Floats:
-        """Return how far the summed noise of the chosen nodes goes; narrower noise weighs less than the widest."""
-        ratios = self.variances / self.widest.variance
-        second, fourth, sixth = (weights @ ratios**power for power in (1, 2, 3))
-        widths, is_noisy = np.zeros(second.size), second > 0
-        moments = (second[is_noisy], fourth[is_noisy], sixth[is_noisy])
-        widths[is_noisy] = answer_half_widths(self.widest, *moments, confidence)
+        """Return how far the summed noise of the chosen nodes goes.
+
+        Noises of one law have an exact half-width; those of several laws share out the probability of an error.
+        """
+        split = 1.0 - (1.0 - confidence) / len(self.laws)
+        widths = np.zeros(weights.shape[0])
+        for number, noise in enumerate(self.laws):
+            terms = weights[:, self.law_of == number].sum(axis=1).astype(np.int64)
+            widths += half_widths(noise, terms, split)
         return widths
 
 

@@ -26,7 +26,8 @@ def has_measured_tree(record: ReleaseRecord) -> bool:
     operators = [part.operator for part in record.measurements]
     if all(isinstance(operator, NodeCounts) for operator in operators):
         trees = {operator.tree for operator in operators if isinstance(operator, NodeCounts)}
-        return len(trees) == 1 and measured_tree(record).is_covered
+        is_moderate = len(trees) == 1 and all(tree.depth <= DEEPEST for tree in trees)
+        return is_moderate and measured_tree(record).is_covered
     if len(operators) != 1:
         return False
     if isinstance(operators[0], IdentityOperator):

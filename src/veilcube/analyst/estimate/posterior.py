@@ -9,7 +9,7 @@ is added (docs/known-limits.md, docs/benchmarks.md for the coverage that this gi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import sqrt
 
 import numpy as np
@@ -45,7 +45,12 @@ class Posterior:
 
     def fit(self, record: ReleaseRecord) -> "PosteriorEstimate":
         """Return its answers about this release."""
-        return PosteriorEstimate(record.schema.shape, learn(measured_tree(record)))
+        return _fitted(record)
+
+
+@lru_cache(maxsize=2)  # choosing the best estimator fits it before it is asked
+def _fitted(record: ReleaseRecord) -> "PosteriorEstimate":
+    return PosteriorEstimate(record.schema.shape, learn(measured_tree(record)))
 
 
 class PosteriorEstimate:
