@@ -18,10 +18,11 @@ from pathlib import Path
 import veilcube as vc
 folder = Path(sys.argv[1])
 cube = vc.Cube(vc.Schema([vc.Ordinal("age", 1, 50)]), [3] * 50)
-vc.release(cube, epsilon=1)
+vc.release(cube, epsilon=1, strategy="identity")
 print("ready", flush=True)
 while True:
-    release = vc.release(cube, epsilon="1/1000", ledger=f"sqlite:///{folder / 'budget.db'}", dataset="people")
+    account = {"ledger": f"sqlite:///{folder / 'budget.db'}", "dataset": "people"}
+    release = vc.release(cube, epsilon="1/1000", strategy="identity", **account)
     number = release.privacy.charged_to.rsplit(" ", 1)[-1]
     release.save(folder / f"{number}.veil")
 """
@@ -35,7 +36,7 @@ def test_kill_9_never_leaves_a_release_that_was_not_charged(tmp_path: Path) -> N
         child = subprocess.Popen([sys.executable, "-c", RELEASER, str(tmp_path)], stdout=subprocess.PIPE)
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
-        time.sleep(chance.uniform(0, 0.25))
+        time.sleep(chance.uniform(0, 0.5))
         child.send_signal(signal.SIGKILL)
         child.wait()
         child.stdout.close()
