@@ -30,6 +30,8 @@ class Engine:
                 "disabled_optimizers": "statistics_propagation",
             },
         )
+        # Slow queries would draw a bar of their own into the output of commands.
+        self._connection.execute("SET enable_progress_bar = false")
         self._types = 0
 
     def __enter__(self) -> "Engine":
