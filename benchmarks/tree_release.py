@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import veilcube as vc
-from veilcube.analyst.estimate import choose_estimator
-from veilcube.analyst.estimate.nonnegative import walked_cells
+from veilcube.analyst.estimate.least_squares import LeastSquares
+from veilcube.analyst.estimate.nonnegative import Nonnegative, walked_cells
 from veilcube.operators import ProductOperator
 from veilcube.operators.tree import tree_axis
 from veilcube.schema import Schema
@@ -48,10 +48,10 @@ def one_round(cube: vc.Cube, chosen: vc.Plan, scale: float) -> dict[str, float]:
     measuring, release = timed(lambda: vc.release(cube, plan=chosen))
     assert isinstance(release, vc.Release)
     record = release.record
-    solving, cells = timed(lambda: choose_estimator(record, "least_squares").fit(record).cells())
+    solving, cells = timed(lambda: LeastSquares().fit(record).cells())
     assert isinstance(cells, np.ndarray)
     walking, _ = timed(lambda: walked_cells(record.measurements[0].operator, cells))
-    estimating, _ = timed(lambda: choose_estimator(record, "nonnegative").fit(record))
+    estimating, _ = timed(lambda: Nonnegative().fit(record))
     return {
         "numpy.random.laplace": laplace,
         "release (noise, tree sums)": measuring,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.estimate import Estimate, Estimates, GroupedCounts, Guarantee, choose_estimator
+from veilcube.analyst.estimate import Estimate, Estimates, Estimator, GroupedCounts, Guarantee, choose_estimator
 from veilcube.analyst.estimate.ratios import distribution_of_groups, mean_of_groups, quantile_of_groups
 from veilcube.analyst.export import cells_to_pandas, cells_to_parquet, cells_to_xarray
 from veilcube.analyst.quantile import DateAnswer, locate_quantile
@@ -29,6 +29,7 @@ class Release:
 
     def __init__(self, record: ReleaseRecord) -> None:
         self._record = record
+        self._chosen: dict[str, Estimator] = {}
         self._fitted: dict[str, Estimate] = {}
 
     @property
@@ -201,11 +202,14 @@ class Release:
         return Guarantee(self._record)
 
     def _estimate(self, name: str) -> Estimate:
-        if not isinstance(name, str) or name not in self._fitted:
-            estimator = choose_estimator(self._record, name)
-            fitted = self._fitted.get(estimator.name) or estimator.fit(self._record)
-            self._fitted[estimator.name] = self._fitted[name] = fitted
-        return self._fitted[name]
+        if not isinstance(name, str) or name not in self._chosen:
+            self._chosen[name] = choose_estimator(self._record, name, self._fit)
+        return self._fit(self._chosen[name])
+
+    def _fit(self, estimator: Estimator) -> Estimate:
+        if estimator.name not in self._fitted:
+            self._fitted[estimator.name] = estimator.fit(self._record)
+        return self._fitted[estimator.name]
 
     def _grouped(self, region: Region, names: Sequence[str], estimator: str, confidence: float) -> Answers:
         axes = [self.schema.axis(name) for name in names]

@@ -86,7 +86,7 @@ class BlockLevels:
         norms = [np.zeros(low.shape[0])]
         for level in self.levels:
             per_axis = [
-                _squared_norms(self._codes(axis), low[:, axis], high[:, axis], bits)
+                _squared_norms(self.tree.axes[axis].values(), low[:, axis], high[:, axis], bits)
                 for axis, bits in enumerate(self.tree.bits_below(level))
             ]
             norms.append(prod(per_axis[1:], start=per_axis[0]))
@@ -94,10 +94,7 @@ class BlockLevels:
 
     def variance_of_region(self, region: Region) -> float:
         """Return the variance of the estimate of the count in a region."""
-        mask = np.zeros(self.cell_shape)
-        for box in region.boxes:
-            mask[np.ix_(*(box.indices(axis) for axis in range(mask.ndim)))] = 1.0
-        in_order, norms = mask.reshape(-1)[self.tree.order], [np.zeros(())]
+        in_order, norms = region.mask().reshape(-1)[self.tree.order].astype(np.float64), [np.zeros(())]
         for level in self.levels:
             overlaps = np.add.reduceat(in_order, self.tree.starts(level))
             norms.append(np.square(overlaps).sum() / 2.0**level)
@@ -116,10 +113,6 @@ class BlockLevels:
 
     def _ranks(self, level: int) -> Integers:
         return self.tree.positions[self.tree.starts(level)] >> level
-
-    def _codes(self, axis: int) -> Integers:
-        codes = self.tree.axes[axis].codes
-        return np.arange(self.tree.axes[axis].size) if codes is None else np.array(codes, dtype=np.int64)
 
     def _padded_adjoint(self, measurements: Floats) -> Floats:
         total, start = np.zeros(2**self.tree.depth), 0

@@ -40,6 +40,10 @@ class AxisCodes:
         if self.codes is not None and not _is_increasing(self.codes, self.size, 2**self.bits):
             raise ValueError("codes must increase and fit their bits")
 
+    def values(self) -> Integers:
+        """Return the code of each cell."""
+        return np.arange(self.size) if self.codes is None else np.array(self.codes, dtype=np.int64)
+
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
         return {"size": self.size, "bits": self.bits, "codes": None if self.codes is None else list(self.codes)}
@@ -194,7 +198,7 @@ def _write_paths(siblings: list[Node], path: str, paths: list[str]) -> None:
 def _order(tree: HalvingTree) -> tuple[Integers, Integers]:
     position = np.zeros(tree.shape, dtype=np.int64)
     for axis, codes in enumerate(tree.axes):
-        values = np.arange(codes.size) if codes.codes is None else np.array(codes.codes, dtype=np.int64)
+        values = codes.values()
         spread = np.zeros(codes.size, dtype=np.int64)
         places = [tree.depth - 1 - turn for turn, turned in enumerate(tree.turns) if turned == axis]
         for bit, place in zip(range(codes.bits - 1, -1, -1), places, strict=True):

@@ -120,10 +120,7 @@ class ProductOperator:
         if not region.boxes:
             return Moments(np.zeros(()), np.zeros(()), np.zeros(()))
         if len(region.boxes) > 1 and prod(self.measurement_shape) <= MOST_DENSE_MEASUREMENTS:
-            query = np.zeros(self.cell_shape)
-            for box in region.boxes:
-                query[np.ix_(*(box.mask(i) for i in range(len(self.axes))))] = 1.0
-            return Moments.of_weights(self.noise_weights(query).ravel())
+            return Moments.of_weights(self.noise_weights(region.mask().astype(np.float64)).ravel())
         boxes = [
             reduce(mul, (axis.moments_of_query(box.mask(i).astype(np.float64)) for i, axis in enumerate(self.axes)))
             for box in region.boxes

@@ -121,7 +121,7 @@ def _propagate(measured: MeasuredTree, law: SplitLaw, crew: ThreadPoolExecutor, 
     grid = Grid(grid_step(measured), trimmed)
     nodes = kernel_nodes(measured)
     windows = Windows(*(np.zeros(measured.left.size, dtype=np.int64) for _ in range(3)))
-    tables = Law(law.weights, law.rows, law.shares, logarithms())
+    tables = kernel_law(law)
     messages, norms, used = np.empty(FIRST_ROOM), np.empty(FIRST_ROOM), 0
     for group in measured.heights:
         plan_windows(group, nodes, windows, grid)
@@ -165,16 +165,16 @@ def _pass_up(
 def _updated(belief: Belief, crew: ThreadPoolExecutor) -> Floats:
     """Return the components' expected shares of the splits of each class."""
     measured, law = belief.measured, belief.law
-    nodes, tables = kernel_nodes(measured), Law(law.weights, law.rows, law.shares, logarithms())
+    nodes, tables = kernel_nodes(measured), kernel_law(law)
     inner = np.flatnonzero(measured.right != NONE)
-    halves = np.array_split(inner[np.argsort(inner % THREADS, kind="stable")], THREADS)
-    splits = [np.zeros((law.weights.shape[0], READY_ENTRIES)) for _ in halves]
-    credits = [np.zeros_like(law.weights) for _ in halves]
+    splits = [np.zeros((law.weights.shape[0], READY_ENTRIES)) for _ in range(THREADS)]
+    credits = [np.zeros_like(law.weights) for _ in range(THREADS)]
 
     def look(part: int) -> None:
-        shared = (nodes, belief.windows, tables, belief.messages)
-        add_splits(halves[part], *shared, belief.norms, belief.chances, splits[part])
-        credit_large_counts(halves[part], *shared, belief.chances, component_shares(), credits[part])
+        # Neighbours in the numbering are alike in their work, so every thread gets each so many-th.
+        group, shared = inner[part::THREADS], (nodes, belief.windows, tables, belief.messages)
+        add_splits(group, *shared, belief.norms, belief.chances, splits[part])
+        credit_large_counts(group, *shared, belief.chances, component_shares(), credits[part])
 
     list(crew.map(look, range(THREADS)))
     return _weights(law, np.sum(splits, axis=0), np.sum(credits, axis=0))
@@ -197,6 +197,11 @@ def _weights(law: SplitLaw, splits: Floats, credit: Floats) -> Floats:
 def kernel_nodes(measured: MeasuredTree) -> Nodes:
     """Return the tree as the kernels read it."""
     return Nodes(measured.left, measured.right, measured.kinds, measured.first, measured.values, measured.scales)
+
+
+def kernel_law(law: SplitLaw) -> Law:
+    """Return a split law as the kernels read it."""
+    return Law(law.weights, law.rows, law.shares, logarithms())
 
 
 def _with_room(buffer: Floats, needed: int) -> Floats:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.operators.parallel import THREADS, compiled
-from veilcube.posterior.belief import Belief, kernel_nodes
+from veilcube.posterior.belief import Belief, kernel_law, kernel_nodes
 from veilcube.posterior.messages import Law, Nodes, Windows, split_row
-from veilcube.posterior.split_law import logarithms
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -31,7 +30,7 @@ def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:
     """
     measured, tree = belief.measured, belief.measured.tree
     starts, ends = measured.spans()
-    tables = Law(belief.law.weights, belief.law.rows, belief.law.shares, logarithms())
+    nodes, tables = kernel_nodes(measured), kernel_law(belief.law)
     upto = belief.cumulative_shares()
     deviations = np.empty((draws, tree.cells), dtype=np.float32)
     means = belief.cells()
@@ -42,7 +41,7 @@ def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:
             counts[:] = 0.0
             _draw_one(
                 int(number),
-                kernel_nodes(measured),
+                nodes,
                 belief.windows,
                 tables,
                 belief.messages,

@@ -41,8 +41,8 @@ class ReleaseRecord:
                 raise ReleaseFileError("a measurement of the release is for another schema")
         if len(self.measurements) > MOST_MEASUREMENTS:
             raise ReleaseFileError(f"a release has at most {MOST_MEASUREMENTS} measurements")
-        operators = [part.operator for part in self.measurements if isinstance(part.operator, NodeCounts)]
-        if any(operator.tree != HalvingTree.of(self.schema) for operator in operators):
+        trees = {part.operator.tree for part in self.measurements if isinstance(part.operator, NodeCounts)}
+        if trees and trees != {HalvingTree.of(self.schema)}:
             raise ReleaseFileError("a measurement of the release is of another tree than its schema's")
         if self.statement.epsilon <= 0 or epsilon_of(self.statement.event) <= 0:
             raise ReleaseFileError("a release must state an epsilon above 0 and the event that spends it")

@@ -89,6 +89,13 @@ class Region:
         """How many cells the region holds."""
         return sum(box.cells for box in self.boxes)
 
+    def mask(self) -> NDArray[np.bool_]:
+        """Return an array of the cube's shape that says which cells the region holds."""
+        chosen = np.zeros(self.shape, dtype=bool)
+        for box in self.boxes:
+            chosen[np.ix_(*(box.indices(axis) for axis in range(chosen.ndim)))] = True
+        return chosen
+
     def intersect(self, *others: "Region") -> "Region":
         """Return the cells in all of them."""
         regions = (self, *others)

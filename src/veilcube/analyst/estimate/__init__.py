@@ -1,6 +1,6 @@
 """Estimators: from a public record to answers with intervals. None of them touches private data."""
 
-from veilcube.analyst.estimate.base import Estimate, Estimates, Estimator, GroupedCounts
+from veilcube.analyst.estimate.base import Estimate, Estimates, Estimator, Fit, GroupedCounts
 from veilcube.analyst.estimate.best import best_estimator
 from veilcube.analyst.estimate.guaranteed import Guarantee
 from veilcube.analyst.estimate.least_squares import LeastSquares
@@ -12,13 +12,13 @@ from veilcube.release import ReleaseRecord
 ESTIMATORS: tuple[Estimator, ...] = (LeastSquares(), Nonnegative(), Posterior())
 
 
-def choose_estimator(record: ReleaseRecord, name: str) -> Estimator:
+def choose_estimator(record: ReleaseRecord, name: str, fit: Fit) -> Estimator:
     """Return the estimator that a user named, or for ``"best"`` the one that suits the release best."""
     if not isinstance(name, str):
         raise QueryError("an estimator is named by a text such as 'best'")
     able = [estimator for estimator in ESTIMATORS if estimator.can_read(record)]
     if name == "best" and able:
-        return best_estimator(record)
+        return best_estimator(record, fit)
     for estimator in able:
         if estimator.name == name:
             return estimator
@@ -26,4 +26,4 @@ def choose_estimator(record: ReleaseRecord, name: str) -> Estimator:
     raise QueryError(f"the estimator '{name}' cannot read this release; use one of {allowed}")
 
 
-__all__ = ["ESTIMATORS", "Estimate", "Estimates", "Estimator", "GroupedCounts", "Guarantee", "choose_estimator"]
+__all__ = ["ESTIMATORS", "Estimate", "Estimates", "Estimator", "Fit", "GroupedCounts", "Guarantee", "choose_estimator"]

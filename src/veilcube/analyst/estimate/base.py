@@ -4,9 +4,9 @@ An estimator reads only what was published, so nothing it does can cost privacy.
 ``estimate/__init__.py`` and in ``tests/conformance/members.py``, which checks its intervals.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,3 +83,7 @@ class Estimator(Protocol):
 
     def fit(self, record: ReleaseRecord) -> Estimate:
         """Return its answers about this release."""
+
+
+# Fits an estimator to one release; whoever asks often remembers what it returned.
+Fit: TypeAlias = Callable[[Estimator], Estimate]

@@ -9,7 +9,8 @@ MOST_DISAGREEMENT.
 
 import numpy as np
 
-from veilcube.analyst.estimate.base import Estimator
+from veilcube.analyst.estimate.base import Estimator, Fit
+from veilcube.analyst.estimate.block_sums import BlockSums
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.posterior import Posterior
 from veilcube.planner.refined_tree import has_like_neighbours
@@ -22,7 +23,7 @@ QUERIES = 500
 ANY_CONFIDENCE = 0.5
 
 
-def best_estimator(record: ReleaseRecord) -> Estimator:
+def best_estimator(record: ReleaseRecord, fit: Fit) -> Estimator:
     """Return the posterior where it suits the release, and least squares elsewhere."""
     unbiased, posterior = LeastSquares(), Posterior()
     if not unbiased.can_read(record):
@@ -30,12 +31,12 @@ def best_estimator(record: ReleaseRecord) -> Estimator:
     is_comparable = LEAST_CELLS_TO_COMPARE <= record.schema.cells <= MOST_CELLS_TO_COMPARE
     if not is_comparable or not has_like_neighbours(record.schema) or not posterior.can_read(record):
         return unbiased
-    return posterior if disagreement(record) <= MOST_DISAGREEMENT else unbiased
+    return posterior if disagreement(record, fit) <= MOST_DISAGREEMENT else unbiased
 
 
-def disagreement(record: ReleaseRecord) -> float:
+def disagreement(record: ReleaseRecord, fit: Fit) -> float:
     """Return how far the posterior is from least squares over random ranges, in variances of least squares."""
     ranges = Workload.random_ranges(record.schema, QUERIES, seed=0)
-    plain = LeastSquares().fit(record).rectangles(ranges.low, ranges.high, ANY_CONFIDENCE)
-    smooth = Posterior().fit(record).values_of(ranges.low, ranges.high)
+    plain = fit(LeastSquares()).rectangles(ranges.low, ranges.high, ANY_CONFIDENCE)
+    smooth = BlockSums(fit(Posterior()).cells())(ranges.low, ranges.high)
     return float(np.mean(np.square((smooth - plain.value) / plain.stddev)))

@@ -8,7 +8,7 @@ so the lower end of an interval for the first and the upper end for the second m
 (docs/proofs/intervals.md).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,22 +32,16 @@ class Guarantee:
     """The guaranteed intervals of one release."""
 
     def __init__(self, record: ReleaseRecord) -> None:
-        self._unbiased = LeastSquares().fit(record) if LeastSquares().can_read(record) else None
-        self._last = None if self._unbiased is not None else _LastMeasurements.of(record)
+        unbiased = LeastSquares()
+        self._bounds = unbiased.fit(record) if unbiased.can_read(record) else _LastMeasurements.of(record)
 
     def rectangles(self, found: Estimates, low: Integers, high: Integers, confidence: float) -> Estimates:
         """Return estimates of blocks with guaranteed intervals."""
-        if self._unbiased is not None:
-            return _around(found, self._unbiased.rectangles(low, high, confidence))
-        assert self._last is not None
-        return self._last.rectangles(found, low, high, confidence)
+        return _around(found, self._bounds.rectangles(low, high, confidence))
 
     def region(self, found: Estimates, region: Region, confidence: float) -> Estimates:
         """Return the estimate of a region with its guaranteed interval."""
-        if self._unbiased is not None:
-            return _around(found, self._unbiased.region(region, confidence))
-        assert self._last is not None
-        return self._last.region(found, region, confidence)
+        return _around(found, self._bounds.region(region, confidence))
 
 
 def _around(found: Estimates, bounds: Estimates) -> Estimates:
@@ -95,25 +89,23 @@ class _LastMeasurements:
         np.maximum.at(last, numbers, coordinates)
         return cls(tree, numbers, np.concatenate(values)[kept], np.concatenate(law_of)[kept], laws, first, last)
 
-    def rectangles(self, found: Estimates, low: Integers, high: Integers, confidence: float) -> Estimates:
+    def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         bounds = []
         for start in range(0, len(low), QUERIES_AT_ONCE):
             lows, highs = low[start : start + QUERIES_AT_ONCE, None], high[start : start + QUERIES_AT_ONCE, None]
             is_whole = np.all((lows <= self.first) & (self.last <= highs), axis=2)
             is_cut = np.all((lows <= self.last) & (self.first <= highs), axis=2) & ~is_whole
             bounds.append(self._bounds(is_whole, is_cut, confidence))
-        return _around(found, _joined(bounds))
+        return _joined(bounds)
 
-    def region(self, found: Estimates, region: Region, confidence: float) -> Estimates:
-        mask = np.zeros(self.tree.shape, dtype=bool)
-        for box in region.boxes:
-            mask[np.ix_(*(box.indices(axis) for axis in range(mask.ndim)))] = True
-        inside = np.bincount(self.owner, weights=mask.reshape(-1)[self.tree.order], minlength=self.values.size)
+    def region(self, region: Region, confidence: float) -> Estimates:
+        is_inside = region.mask().reshape(-1)[self.tree.order]
+        inside = np.bincount(self.owner, weights=is_inside, minlength=self.values.size)
         sizes = np.bincount(self.owner, minlength=self.values.size)
         is_whole = np.asarray(inside == sizes)
         whole, cut = np.atleast_2d(is_whole), np.atleast_2d((inside > 0) & ~is_whole)
-        bounds = self._bounds(whole, cut, confidence)
-        return _around(found, replace(bounds, low=bounds.low[0], high=bounds.high[0], stddev=bounds.stddev[0]))
+        single = self._bounds(whole, cut, confidence)
+        return Estimates(single.value[0], single.low[0], single.high[0], single.stddev[0])
 
     def _bounds(self, is_whole: NDArray[np.bool_], is_cut: NDArray[np.bool_], confidence: float) -> Estimates:
         """Return for each query the lower end of its whole nodes and the upper end of all that it touches."""

@@ -9,7 +9,7 @@ is added (docs/known-limits.md, docs/benchmarks.md for the coverage that this gi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
@@ -45,12 +45,7 @@ class Posterior:
 
     def fit(self, record: ReleaseRecord) -> "PosteriorEstimate":
         """Return its answers about this release."""
-        return _fitted(record)
-
-
-@lru_cache(maxsize=2)  # choosing the best estimator fits it before it is asked
-def _fitted(record: ReleaseRecord) -> "PosteriorEstimate":
-    return PosteriorEstimate(record.schema.shape, learn(measured_tree(record)))
+        return PosteriorEstimate(record.schema.shape, learn(measured_tree(record)))
 
 
 class PosteriorEstimate:
@@ -60,7 +55,7 @@ class PosteriorEstimate:
         self._cells = belief.cells().reshape(shape)
         self._cells.setflags(write=False)
         self._block_sums = BlockSums(self._cells)
-        self._belief, self._step = belief, belief.step
+        self._belief = belief
 
     @cached_property
     def _draws(self) -> NDArray[np.float32]:
@@ -69,10 +64,6 @@ class PosteriorEstimate:
     def cells(self) -> Floats:
         """Return the posterior mean of every cell."""
         return self._cells.copy()
-
-    def values_of(self, low: Integers, high: Integers) -> Floats:
-        """Return the posterior mean of each block."""
-        return self._block_sums(low, high)
 
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         """Estimate the count of each block."""
@@ -83,18 +74,17 @@ class PosteriorEstimate:
             squares += np.square(sums)
         count = len(self._draws)
         variance = np.maximum(squares / count - np.square(total / count), 0.0) * count / (count - 1)
-        return _estimates(self._block_sums(low, high), np.sqrt(variance), self._step, confidence)
+        return _estimates(self._block_sums(low, high), np.sqrt(variance), self._belief.step, confidence)
 
     def region(self, region: Region, confidence: float) -> Estimates:
         """Estimate the count of a region."""
-        groups = self.grouped(region, ())
-        return groups.estimates(confidence)
+        return self.grouped(region, ()).estimates(confidence)
 
     def grouped(self, region: Region, axes: Sequence[int]) -> "DrawnGroups":
         """Estimate the counts inside a region for every combination of cells of the given axes."""
         counts, sizes = group_cells(self._cells, region, axes)
         drawn = np.stack([group_cells(draw.astype(np.float64), region, axes)[0] for draw in self._draws])
-        return DrawnGroups(counts, sizes, drawn, self._step)
+        return DrawnGroups(counts, sizes, drawn, self._belief.step)
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,10 +36,7 @@ class RegionNoise:
         spread = np.expand_dims(
             np.transpose(weights, order), [axis for axis in range(len(self.whole.shape)) if axis not in self.axes]
         )
-        query = np.zeros(self.whole.shape)
-        for box in self.whole.boxes:
-            query[np.ix_(*(box.indices(axis) for axis in range(query.ndim)))] = 1.0
-        return Moments.of_weights(self.operator.noise_weights(query * spread).ravel())
+        return Moments.of_weights(self.operator.noise_weights(self.whole.mask() * spread).ravel())
 
     def of_prefixes(self, inside: float, outside: float, steps: int) -> Moments:
         """Return the moments of the sums that weigh the first groups ``inside`` and the rest ``outside``.

@@ -36,6 +36,11 @@ class Mechanism(Protocol):
         """Redeem the receipt of a committed charge, then draw noise and return what may be published."""
 
 
+def claim_for(plan: Plan, proof: str) -> PrivacyStatement:
+    """Return the promise of a plan's epsilon by the plan's event, which a page proves."""
+    return PrivacyStatement(plan.epsilon, plan.neighbours, plan.unit, plan.event, proof)
+
+
 def redeem_for(receipt: Receipt, claim: PrivacyStatement) -> None:
     """Use up a receipt that pays for exactly this claim; a receipt for anything else is refused and stays unused."""
     paid = receipt.statement

@@ -7,7 +7,7 @@ Claim: one row lies in one cell, so adding or removing it changes the vector of 
 
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms.base import NoiseSampler, redeem_for
+from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyStatement
 from veilcube.release import NoisyMeasurement
@@ -20,7 +20,7 @@ class IdentityMechanism:
 
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return the promise: the plan's epsilon, by one Laplace event on all cells at once."""
-        return PrivacyStatement(plan.epsilon, plan.neighbours, plan.unit, plan.event, PROOF)
+        return claim_for(plan, PROOF)
 
     def measure(
         self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler

@@ -6,28 +6,17 @@ when it is exchanged, r or 2r times the norm for a person with at most r rows. D
 (d / s)-differentially private: docs/proofs/linear.md, Theorem 1. It carries out every strategy that measures once.
 """
 
-from veilcube.curator.cube import Cube
-from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms.base import NoiseSampler, redeem_for
+from veilcube.curator.mechanisms.base import claim_for
+from veilcube.curator.mechanisms.identity import IdentityMechanism
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyStatement
-from veilcube.release import NoisyMeasurement
 
 PROOF = "docs/proofs/linear.md#theorem-1"
 
 
-class LinearMechanism:
-    """Publishes every measurement of the plan's operator with noise."""
+class LinearMechanism(IdentityMechanism):
+    """Publishes every measurement of the plan's operator with noise, as the identity does every cell."""
 
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return the promise: the plan's epsilon, by one Laplace event on all measurements at once."""
-        return PrivacyStatement(plan.epsilon, plan.neighbours, plan.unit, plan.event, PROOF)
-
-    def measure(
-        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
-    ) -> tuple[NoisyMeasurement, ...]:
-        """Return exact integers plus exact integer noise; the charge is redeemed before the first random bit."""
-        redeem_for(receipt, self.claim(plan))
-        values = draw_noise(plan.noise.scale, plan.operator.measurement_shape)
-        values += plan.operator.apply(cube.exact_counts)
-        return (NoisyMeasurement(plan.operator, values, plan.noise),)
+        return claim_for(plan, PROOF)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms.base import NoiseSampler, redeem_for
+from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
 from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.planner import Plan
@@ -31,7 +31,7 @@ class RefinedTreeMechanism:
 
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return the promise: the plan's epsilon, by steps whose costs add up to it along every path."""
-        return PrivacyStatement(plan.epsilon, plan.neighbours, plan.unit, plan.event, PROOF)
+        return claim_for(plan, PROOF)
 
     def measure(
         self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
