@@ -12,7 +12,7 @@ from veilcube.curator.counting import count
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import VeilcubeError
-from veilcube.planner import Identity, Marginals, Plan, Tree, plan
+from veilcube.planner import Identity, Marginals, Plan, Tree, Wavelet, plan
 from veilcube.privacy import PrivacyStatement
 from veilcube.query import Answer, Answers, Workload
 from veilcube.schema import Nominal, Ordinal, Schema
@@ -34,6 +34,7 @@ __all__ = [
     "Schema",
     "Tree",
     "VeilcubeError",
+    "Wavelet",
     "Workload",
     "count",
     "open",

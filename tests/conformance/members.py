@@ -8,8 +8,9 @@ from veilcube.analyst.estimate.base import Estimator
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.nonnegative import Nonnegative
 from veilcube.analyst.estimate.posterior import Posterior
+from veilcube.analyst.estimate.thresholded import Thresholded
 from veilcube.curator.mechanisms import IdentityMechanism, LinearMechanism, Mechanism, RefinedTreeMechanism
-from veilcube.planner import Identity, Strategy
+from veilcube.planner import Identity, Strategy, Wavelet
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,15 @@ class EstimatorMember:
 MECHANISMS = (
     MechanismMember("identity", Identity(), IdentityMechanism()),
     MechanismMember("linear", PlainTree(3), LinearMechanism()),
+    MechanismMember("wavelet", Wavelet(flat=()), LinearMechanism()),
 )
 # Mechanisms that publish step by step and choose each step by what they have published.
 ADAPTIVE = (MechanismMember("refined tree", EveryLevel(), RefinedTreeMechanism()),)
 ESTIMATORS = (
-    EstimatorMember("least_squares", LeastSquares(), (Identity(), PlainTree(3))),
+    EstimatorMember("least_squares", LeastSquares(), (Identity(), PlainTree(3), Wavelet(flat=()))),
     # Its intervals are those of least squares, made wider wherever they miss its value: never less than exact ones.
     EstimatorMember("nonnegative", Nonnegative(), (Identity(), PlainTree(3)), most_coverage=1.0),
+    EstimatorMember("thresholded", Thresholded(), (Wavelet(flat=()),), most_coverage=1.0, is_linear=False),
     # Trees over one attribute, which it reads too, are in tests/unit/analyst/test_measured_nodes.py.
     EstimatorMember("posterior", Posterior(), (EveryLevel(), Identity()), most_coverage=1.0, is_linear=False),
 )

@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from veilcube.errors import ReleaseFileError
 from veilcube.operators.axis import AxisOperator, FlatAxis
 from veilcube.operators.base import NeighbourName, Operator, OperatorReader, OperatorWithArrays
+from veilcube.operators.haar import HaarAxis
 from veilcube.operators.halving import HalvingTree
 from veilcube.operators.identity import IdentityOperator, read_identity
 from veilcube.operators.marginals import read_marginals
 from veilcube.operators.nodes import NodeCounts, read_nodes
+from veilcube.operators.nominal import NominalAxis
 from veilcube.operators.product import ProductOperator, read_axis, read_product
 from veilcube.operators.tree import TreeAxis
 from veilcube.operators.tree_shape import hierarchy_levels, tree_fanouts, tree_levels
@@ -35,10 +37,12 @@ def read_operator(data: Mapping[str, object]) -> Operator:
 __all__ = [
     "AxisOperator",
     "FlatAxis",
+    "HaarAxis",
     "HalvingTree",
     "IdentityOperator",
     "NeighbourName",
     "NodeCounts",
+    "NominalAxis",
     "Operator",
     "OperatorWithArrays",
     "ProductOperator",

@@ -5,24 +5,26 @@ factors', and so the sums of their squares (the variance) and of their fourth po
 blocks need the inner products of the blocks' noise weights, which separate too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
 from operator import mul
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.operators.axis import AxisOperator, AxisReader, FlatAxis, Floats, Integers, range_steps, read_flat_axis
 from veilcube.operators.base import NeighbourName
+from veilcube.operators.exchange import ColumnPair, largest_exchange
+from veilcube.operators.haar import read_haar_axis
+from veilcube.operators.inside import InsideAxis, Way, along_axis
 from veilcube.operators.matched import read_matched_axis
 from veilcube.operators.moments import Moments, union_bound
+from veilcube.operators.nominal import read_nominal_axis
 from veilcube.operators.tree import TreeAxis, read_tree_axis
 from veilcube.schema import Region
-
-Number = TypeVar("Number", bound=np.generic)
 
 MOST_AXES = 32
 # Up to this many measurements a query is written out in full to find the fourth powers of its noise weights.
@@ -32,6 +34,8 @@ _AXIS_READERS: Mapping[str, AxisReader] = {
     "flat": read_flat_axis,
     "tree": read_tree_axis,
     "matched": read_matched_axis,
+    "haar": read_haar_axis,
+    "nominal": read_nominal_axis,
 }
 
 
@@ -54,20 +58,20 @@ class ProductOperator:
 
     def apply(self, cells: Integers) -> Integers:
         """Return the exact measurements."""
-        return _along_each_axis(cells, [axis.apply for axis in self.axes])
+        return _along_each_axis("apply", cells, self.axes)
 
     def adjoint(self, measurements: Floats) -> Floats:
         """Return the transposed map applied to measurements."""
-        return _along_each_axis(measurements, [axis.adjoint for axis in self.axes])
+        return _along_each_axis("adjoint", measurements, self.axes)
 
     def solve(self, measurements: Integers | Floats) -> Floats:
         """Return the least-squares estimate of the cells, axis by axis."""
-        estimate: Floats = _along_each_axis(measurements, [axis.solve for axis in self.axes])
+        estimate: Floats = _along_each_axis("solve", measurements, self.axes)
         return estimate.astype(np.float64, copy=False)
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return A (A'A)^-1 q for a query that weighs every cell of the cube."""
-        return _along_each_axis(query, [axis.noise_weights for axis in self.axes])
+        return _along_each_axis("noise_weights", query, self.axes)
 
     @cached_property
     def column_sum(self) -> int:
@@ -83,10 +87,15 @@ class ProductOperator:
         For non-negative factors Σ min(Π a_i, Π b_i) >= Π Σ min(a_i, b_i), with equality where every entry of a row is
         0 or one fixed number, as in trees. So 2 (norm - product of ``least_shared``) bounds the change, and is
         attained by trees and flat axes (docs/proofs/linear.md). A cube of one cell has no other cell to move to; it
-        keeps the bound without the shared part, since a measurement needs some noise.
+        keeps the bound without the shared part, since a measurement needs some noise. Factors with signs (wavelets)
+        are compared entry by entry (``exchange``).
         """
         if neighbours == "add-remove":
             return self.column_sum
+        if any(isinstance(axis, InsideAxis) for axis in self.axes) and prod(self.cell_shape) > 1:
+            pairs = [_column_pairs(axis) for axis in self.axes]
+            known = [kinds for kinds in pairs if kinds is not None]
+            return largest_exchange(known, self.column_sum) if len(known) == len(pairs) else 2 * self.column_sum
         shared = prod(axis.least_shared() for axis in self.axes) if prod(self.cell_shape) > 1 else 0
         return 2 * (self.column_sum - shared)
 
@@ -177,12 +186,35 @@ def flat_product(shape: Sequence[int], dimensions: Sequence[str]) -> ProductOper
     return ProductOperator(tuple(FlatAxis(size) for size in shape), tuple(dimensions))
 
 
-def _along_each_axis(array: NDArray[Number], maps: Sequence[Callable[..., NDArray[Any]]]) -> NDArray[Any]:
-    """Apply each map along its axis: the last axis first, each then moved to the front, so that all come round."""
-    result: NDArray[Any] = array
-    for change in reversed(maps):
-        result = np.moveaxis(change(result), -1, 0)
+def _along_each_axis(way: Way, array: NDArray[Any], axes: Sequence[AxisOperator]) -> NDArray[Any]:
+    """Map an array along each axis in turn, in place where the axes can work inside it."""
+    if any(isinstance(axis, InsideAxis) for axis in axes):
+        return _inside_each_axis(way, array, axes)
+    # The last axis first, each then moved to the front, so that all come round.
+    result = array
+    for axis in reversed(axes):
+        result = np.moveaxis(getattr(axis, way)(result), -1, 0)
     return np.ascontiguousarray(result)
+
+
+def _inside_each_axis(way: Way, array: NDArray[Any], axes: Sequence[AxisOperator]) -> NDArray[Any]:
+    result = array
+    for place, axis in enumerate(axes):
+        if isinstance(axis, FlatAxis):
+            continue
+        if isinstance(axis, InsideAxis):
+            result = along_axis(axis, way, result, place, may_overwrite=result is not array)
+        else:
+            result = np.moveaxis(getattr(axis, way)(np.moveaxis(result, place, -1)), -1, place)
+    return np.ascontiguousarray(result)
+
+
+def _column_pairs(axis: AxisOperator) -> tuple[ColumnPair, ...] | None:
+    """Return how two columns of an axis may stand to each other, if it tells."""
+    if isinstance(axis, FlatAxis):
+        one = ColumnPair(same=1)
+        return (one, ColumnPair(same=0, left=1, right=1)) if axis.size > 1 else (one,)
+    return axis.column_pairs() if isinstance(axis, InsideAxis) else None
 
 
 def _multiply(factors: Sequence[Floats]) -> Floats:

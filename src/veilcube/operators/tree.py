@@ -29,16 +29,19 @@ from veilcube.operators.tree_kernels import (
     weigh_up,
 )
 from veilcube.operators.tree_shape import (
+    MOST_LEVELS,
     TreeShape,
     build_shape,
     count_rows,
     levels_of_fanouts,
+    read_runs,
+    refines,
     split_runs,
     tree_fanouts,
+    whole_numbers,
 )
 from veilcube.operators.tree_steps import Sums, step_moments
 
-MOST_LEVELS = 128
 LARGEST_MULTIPLIER = 2**31
 
 
@@ -97,7 +100,7 @@ class TreeAxis(AxisMoments):
 
     def __init__(self, size: int, levels: Sequence[Integers], multipliers: Sequence[int]) -> None:
         inner = tuple(np.ascontiguousarray(level, dtype=np.int64) for level in levels[:-1])
-        if not levels or len(levels[-1]) != size + 1 or not _refine(size, (*inner, np.asarray(levels[-1]))):
+        if not levels or len(levels[-1]) != size + 1 or not refines(size, (*inner, np.asarray(levels[-1]))):
             raise PlanError("the levels of a tree must be partitions of its cells, each refining the one before")
         fanouts = _fanouts_of(size, inner)
         runs = () if fanouts is not None else tuple(tuple(np.diff(level).tolist()) for level in inner)
@@ -260,19 +263,12 @@ class TreeAxis(AxisMoments):
 
 def read_tree_axis(data: Mapping[str, object]) -> TreeAxis:
     """Rebuild from ``to_dict``; a tree of fan-outs takes no memory here, one of runs no more than its text."""
-    size, multipliers = read_size(data["size"]), _whole_numbers(data["multipliers"], MOST_LEVELS)
+    size, multipliers = read_size(data["size"]), whole_numbers(data["multipliers"], MOST_LEVELS)
     try:
         if "fanouts" in data:
-            return TreeAxis.balanced(size, _whole_numbers(data["fanouts"], MOST_LEVELS), multipliers)
-        levels = data["runs"]
-        if not isinstance(levels, list) or not 1 <= len(levels) < MOST_LEVELS:
-            raise ValueError("the runs of a tree must be a list of levels")
-        runs = tuple(tuple(_whole_numbers(level, size)) for level in levels)
-        if any(sum(level) != size for level in runs):
-            raise ValueError("the runs of a level must cover the cells")
-        boundaries = tuple(np.concatenate([[0], np.cumsum(level)]).astype(np.int64) for level in runs)
-        if not _refine(size, boundaries):
-            raise ValueError("each level of a tree must refine the one before")
+            return TreeAxis.balanced(size, whole_numbers(data["fanouts"], MOST_LEVELS), multipliers)
+        boundaries = read_runs(data["runs"], size)
+        runs = tuple(tuple(np.diff(level).tolist()) for level in boundaries)
         axis = TreeAxis.__new__(TreeAxis)
         axis._keep(size, None, runs, multipliers, len(runs) + 1)
     except PlanError as problem:
@@ -284,27 +280,6 @@ def tree_axis(size: int, branching: int, multipliers: Sequence[int] | None = Non
     """Return the balanced tree of a fan-out, with equal weights unless multipliers are given."""
     fanouts = tree_fanouts(size, branching)
     return TreeAxis.balanced(size, fanouts, multipliers or (1,) * (len(fanouts) + 1))
-
-
-def _whole_numbers(value: object, most: int) -> list[int]:
-    if not isinstance(value, list) or len(value) > most:
-        raise TypeError(f"a list of at most {most} whole numbers was expected")
-    if not all(type(number) is int and 1 <= number <= 2**48 for number in value):
-        raise ValueError("the whole numbers must be at least 1")
-    return value
-
-
-def _refine(size: int, levels: Sequence[Integers]) -> bool:
-    """Whether the boundaries of each level rise from 0 to the size and hold those of the level before."""
-    before = np.array([0, size], dtype=np.int64)
-    for level in levels:
-        rises = level.ndim == 1 and level.size > 1 and bool((np.diff(level) > 0).all())
-        if not rises or level[0] != 0 or level[-1] != size:
-            return False
-        if not np.array_equal(level[np.searchsorted(level, before).clip(max=level.size - 1)], before):
-            return False
-        before = level
-    return True
 
 
 def _fanouts_of(size: int, levels: Sequence[Integers]) -> tuple[int, ...] | None:

@@ -19,6 +19,8 @@ from veilcube.schema.hierarchy import Node
 
 Integers = NDArray[np.int64]
 
+MOST_LEVELS = 128
+
 
 def tree_fanouts(size: int, branching: int) -> tuple[int, ...]:
     """Return into how many parts each level above the cells splits a node of the one before; the first is the root, 1.
@@ -206,3 +208,38 @@ def _finish(
     leaves = int(upto[-1]) if upto.size else 0
     cuts = np.array(segments, dtype=np.int64)
     return TreeShape(size, virtual, firsts, ends, child_start, child_count, cuts, span, leaves)
+
+
+def refines(size: int, levels: Sequence[Integers]) -> bool:
+    """Whether the boundaries of each level rise from 0 to the size and hold those of the level before."""
+    before = np.array([0, size], dtype=np.int64)
+    for level in levels:
+        rises = level.ndim == 1 and level.size > 1 and bool((np.diff(level) > 0).all())
+        if not rises or level[0] != 0 or level[-1] != size:
+            return False
+        if not np.array_equal(level[np.searchsorted(level, before).clip(max=level.size - 1)], before):
+            return False
+        before = level
+    return True
+
+
+def read_runs(value: object, size: int) -> tuple[Integers, ...]:
+    """Read levels from untrusted lists of the lengths of their runs, each refining the one before."""
+    if not isinstance(value, list) or not 1 <= len(value) < MOST_LEVELS:
+        raise ValueError("the runs of a tree must be a list of levels")
+    runs = [whole_numbers(level, size) for level in value]
+    if any(sum(level) != size for level in runs):
+        raise ValueError("the runs of a level must cover the cells")
+    boundaries = tuple(np.concatenate([[0], np.cumsum(level)]).astype(np.int64) for level in runs)
+    if not refines(size, boundaries):
+        raise ValueError("each level of a tree must refine the one before")
+    return boundaries
+
+
+def whole_numbers(value: object, most: int) -> list[int]:
+    """Read a list of whole numbers above 0 from untrusted data."""
+    if not isinstance(value, list) or len(value) > most:
+        raise TypeError(f"a list of at most {most} whole numbers was expected")
+    if not all(type(number) is int and 1 <= number <= 2**48 for number in value):
+        raise ValueError("the whole numbers must be at least 1")
+    return value

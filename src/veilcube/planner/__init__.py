@@ -4,5 +4,17 @@ from veilcube.planner.marginals_strategy import Marginals
 from veilcube.planner.plan import Candidate, Plan, choose, plan
 from veilcube.planner.strategy import Identity, OpenStrategy, Strategy
 from veilcube.planner.tree_strategy import Tree
+from veilcube.planner.wavelet_strategy import Wavelet
 
-__all__ = ["Candidate", "Identity", "Marginals", "OpenStrategy", "Plan", "Strategy", "Tree", "choose", "plan"]
+__all__ = [
+    "Candidate",
+    "Identity",
+    "Marginals",
+    "OpenStrategy",
+    "Plan",
+    "Strategy",
+    "Tree",
+    "Wavelet",
+    "choose",
+    "plan",
+]

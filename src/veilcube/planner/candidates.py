@@ -19,6 +19,7 @@ from veilcube.planner.matched import matched_strategies
 from veilcube.planner.refined_tree import can_refine, has_like_neighbours
 from veilcube.planner.strategy import Identity, OpenStrategy, Strategy
 from veilcube.planner.tree_strategy import Tree
+from veilcube.planner.wavelet_strategy import Wavelet
 from veilcube.query import Workload
 from veilcube.schema import Nominal, Schema
 
@@ -57,6 +58,7 @@ _NAMED: Mapping[str, Callable[[], Strategy]] = {
     "refined tree": Tree,
     "marginals": Marginals,
     "matched": _Matching,
+    "wavelet": Wavelet,
 }
 
 
@@ -84,6 +86,8 @@ def candidates_for(
     A release of marginals cannot answer everything, so nobody gets one unless their own questions are all it needs to
     answer.
     """
+    if isinstance(strategy, Wavelet):
+        return strategy.options(schema, workload)
     if strategy is not None:
         return (strategy.resolve(schema, workload) if isinstance(strategy, OpenStrategy) else strategy,)
     return _all_candidates(schema, workload, is_given)

@@ -6,10 +6,17 @@ from veilcube.analyst.estimate.guaranteed import Guarantee
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.nonnegative import Nonnegative
 from veilcube.analyst.estimate.posterior import Posterior
+from veilcube.analyst.estimate.thresholded import Thresholded
 from veilcube.errors import QueryError
 from veilcube.release import ReleaseRecord
 
-ESTIMATORS: tuple[Estimator, ...] = (LeastSquares(), Nonnegative(), Posterior())
+ESTIMATORS: tuple[Estimator, ...] = (
+    LeastSquares(),
+    Nonnegative(),
+    Posterior(),
+    Thresholded(),
+    Thresholded(is_pooled=False),
+)
 
 
 def choose_estimator(record: ReleaseRecord, name: str, fit: Fit) -> Estimator:

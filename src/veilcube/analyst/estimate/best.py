@@ -13,6 +13,7 @@ from veilcube.analyst.estimate.base import Estimator, Fit
 from veilcube.analyst.estimate.block_sums import BlockSums
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.posterior import Posterior
+from veilcube.analyst.estimate.thresholded import wanted_thresholding
 from veilcube.planner.refined_tree import has_like_neighbours
 from veilcube.query import Workload
 from veilcube.release import ReleaseRecord
@@ -24,7 +25,10 @@ ANY_CONFIDENCE = 0.5
 
 
 def best_estimator(record: ReleaseRecord, fit: Fit) -> Estimator:
-    """Return the posterior where it suits the release, and least squares elsewhere."""
+    """Return what the plan asked for, else the posterior where it suits the release, and least squares elsewhere."""
+    thresholded = wanted_thresholding(record)
+    if thresholded is not None:
+        return thresholded
     unbiased, posterior = LeastSquares(), Posterior()
     if not unbiased.can_read(record):
         return posterior

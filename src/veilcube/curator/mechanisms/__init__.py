@@ -14,6 +14,7 @@ _MECHANISMS: Mapping[str, Mechanism] = {
     "tree": LinearMechanism(),
     "marginals": LinearMechanism(),
     "matched": LinearMechanism(),
+    "wavelet": LinearMechanism(),
     "refined tree": RefinedTreeMechanism(),
 }
 

@@ -1,0 +1,161 @@
+"""Wavelets as a strategy: Privelet and Privelet+ (Xiao, Wang and Gehrke 2011), with flat attributes by exact error.
+
+Ordinal attributes get the Haar transform, nominal ones the nominal transform of their hierarchy, flat ones none (the
+paper's S_A). The error of a query is the product over the attributes of what each answers for, so all subsets of
+attributes are compared exactly and not by the paper's bound.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.errors import PlanError
+from veilcube.operators import Operator, hierarchy_levels
+from veilcube.operators.axis import AxisOperator, FlatAxis
+from veilcube.operators.haar import HaarAxis
+from veilcube.operators.nominal import NominalAxis
+from veilcube.operators.product import ProductOperator
+from veilcube.planner.default_workload import default_workload
+from veilcube.query import Workload
+from veilcube.schema import Attribute, Nominal, Schema
+
+Floats = NDArray[np.float64]
+# What an attribute's transform at its place answers for: the norm of its columns, and its variance of each query.
+Factors: TypeAlias = dict[tuple[AxisOperator, int], tuple[int, Floats]]
+Thresholding: TypeAlias = Literal["pooled", "separate"]
+
+# Beyond this, four billion rows might not fit into 64 bits.
+LARGEST_COLUMN = 2**30
+# The common multiples of several hierarchies multiply: together they stay below this.
+LARGEST_MULTIPLES = 2**26
+# All subsets of so many attributes are compared; shorter ones beyond them stay flat.
+MOST_FREE = 14
+MOST_OPTIONS = 16
+
+
+@dataclass(frozen=True)
+class Wavelet:
+    """Measure how halves and siblings differ: best for ranges on long attributes.
+
+    ``flat`` names the attributes that are not transformed; "auto" takes those with the least exact error over the
+    workload. ``threshold=True`` makes Privelet*, the soft-thresholded estimate, what the release answers with; the
+    plain one stays available. Thresholds are "pooled" over the cells of flat attributes unless they are "separate".
+
+    >>> Wavelet(flat=["sex"]).name
+    'wavelet'
+    """
+
+    flat: str | Sequence[str] = "auto"
+    threshold: bool | Thresholding = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "flat", _read_flat(self.flat))
+        if not isinstance(self.threshold, bool) and self.threshold not in ("pooled", "separate"):
+            raise PlanError("threshold must be True, False, 'pooled' or 'separate'")
+        object.__setattr__(self, "threshold", "pooled" if self.threshold is True else self.threshold)
+
+    @property
+    def name(self) -> str:
+        """The word that users and files call it by."""
+        return "wavelet"
+
+    @property
+    def summary(self) -> str:
+        """What is measured, in few words."""
+        flat = "chosen by the planner" if self.flat == "auto" else ", ".join(self.flat) or "none"
+        return f"differences of halves and siblings; flat: {flat}"
+
+    def operator(self, schema: Schema) -> Operator:
+        """Return the product of the attributes' transforms; what is left open is chosen for random ranges."""
+        if self.flat == "auto":
+            return self.options(schema, default_workload(schema))[0].operator(schema)
+        operator = ProductOperator(_axes(schema, self._flat_in(schema)), schema.names)
+        if operator.column_sum > LARGEST_COLUMN:
+            raise PlanError(
+                "the wavelet coefficients of this cube could leave 64 bits; name more attributes as flat, "
+                "such as those with a hierarchy"
+            )
+        return operator
+
+    def options(self, schema: Schema, workload: Workload) -> "tuple[Wavelet, ...]":
+        """Return the strategy with its flat attributes chosen, the most promising choice first."""
+        if self.flat != "auto":
+            return (replace(self, flat=self._flat_in(schema)),)
+        return tuple(replace(self, flat=names) for names in _best_subsets(schema, workload))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data that describes it."""
+        flat = self.flat if isinstance(self.flat, str) else list(self.flat)
+        return {"name": self.name, "flat": flat, "threshold": self.threshold}
+
+    def _flat_in(self, schema: Schema) -> tuple[str, ...]:
+        unknown = [name for name in self.flat if name not in schema.names]
+        if unknown:
+            raise PlanError(
+                f"there is no attribute '{unknown[0]}' to keep flat; the schema has {', '.join(schema.names)}"
+            )
+        return tuple(name for name in schema.names if name in self.flat)
+
+
+def _read_flat(value: object) -> str | tuple[str, ...]:
+    if isinstance(value, str):
+        return value if value == "auto" else (value,)
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
+        names = tuple(value)
+        if all(isinstance(name, str) for name in names):
+            return tuple(dict.fromkeys(names))
+    raise PlanError("flat must be 'auto' or a list of names of attributes; an empty list keeps none flat")
+
+
+def _axes(schema: Schema, flat: Collection[str]) -> tuple[AxisOperator, ...]:
+    """Return the transform of each attribute; hierarchies share the room that whole multipliers may take."""
+    trees = sum(isinstance(item, Nominal) and item.size > 1 and item.name not in flat for item in schema)
+    limit = int(LARGEST_MULTIPLES ** (1 / max(trees, 1)))
+    return tuple(FlatAxis(item.size) if item.name in flat else _transform(item, limit) for item in schema)
+
+
+@lru_cache(maxsize=256)
+def _transform(attribute: Attribute, limit: int) -> AxisOperator:
+    if attribute.size == 1:
+        return FlatAxis(1)
+    if isinstance(attribute, Nominal):
+        levels = hierarchy_levels(attribute.hierarchy, attribute.size)[:-1]
+        return NominalAxis(attribute.size, levels, largest_multiple=limit)
+    return HaarAxis(attribute.size)
+
+
+def _best_subsets(schema: Schema, workload: Workload) -> list[tuple[str, ...]]:
+    """Return the sets of flat attributes with the least error when rows come and go, the best first.
+
+    When rows are exchanged, only the transform of ALL attributes has a sensitivity below twice its column's, so that
+    one is always among them.
+    """
+    wide = sorted((item for item in schema if item.size > 1), key=lambda item: -item.size)
+    free, always = [item.name for item in wide[:MOST_FREE]], [item.name for item in wide[MOST_FREE:]]
+    found: dict[tuple[str, ...], float] = {}
+    factors: Factors = {}
+    for count in range(len(free) + 1):
+        for chosen in combinations(free, count):
+            flat = tuple(name for name in schema.names if name in chosen or name in always)
+            error = _mean_error(_axes(schema, flat), workload, factors)
+            if error is not None:
+                found[flat] = error
+    ranked = sorted(found, key=found.__getitem__)
+    return ranked[:MOST_OPTIONS] + [flat for flat in ranked[MOST_OPTIONS:] if not flat]
+
+
+def _mean_error(axes: Sequence[AxisOperator], workload: Workload, factors: Factors) -> float | None:
+    """Return the mean variance of blocks under noise whose scale is the column's norm; None if that is too large."""
+    norm, variances = 1, np.ones(len(workload))
+    for place, axis in enumerate(axes):
+        if (axis, place) not in factors:
+            own = axis.variance_of_ranges(workload.low[:, place], workload.high[:, place])
+            factors[axis, place] = int(axis.column_sums().max()), own
+        own_norm, own_variances = factors[axis, place]
+        norm, variances = norm * own_norm, variances * own_variances
+    return float(norm) ** 2 * float(variances.mean()) if norm <= LARGEST_COLUMN else None
