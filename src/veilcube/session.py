@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 
 from veilcube.analyst import Release
-from veilcube.curator.capacity import require_memory
+from veilcube.curator.capacity import require_memory, require_range
 from veilcube.curator.counting import Progress, count
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger, Receipt
@@ -58,7 +58,8 @@ def release(
     parts = chosen.parts
     rows = sum(prod(operator.measurement_shape) for operator, _ in parts)
     require_memory(8 * (cube.schema.cells + 2 * rows), "drawing the noise")
-    # What could not be saved must not be paid for.
+    # What could not be kept or saved must not be paid for.
+    require_range(cube, chosen.operator.sensitivity("add-remove"))
     require_savable(cube.schema, statement, parts, chosen.to_dict())
     receipt = _charge(
         account, statement, f"release of {', '.join(cube.schema.names)} by {chosen.strategy.name}", analyst

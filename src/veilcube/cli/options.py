@@ -31,7 +31,9 @@ MaxRows: TypeAlias = Annotated[
 Strategy: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--strategy", metavar="NAME", help="What to measure: auto, identity, tree, refined tree, marginals or matched."
+        "--strategy",
+        metavar="NAME",
+        help="What to measure: auto, identity, tree, refined tree, wavelet, marginals or matched.",
     ),
 ]
 Confidence: TypeAlias = Annotated[

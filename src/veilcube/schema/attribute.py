@@ -217,6 +217,8 @@ class Ordinal(Attribute):
 class Nominal(Attribute):
     """An attribute of unordered values, flat or grouped by a hierarchy of any depth.
 
+    With both, the hierarchy must hold exactly the values; its order is that of the cells.
+
     >>> job = Nominal("job", hierarchy={"Care": ["Nurse", "Aide"], "Office": {"Law": ["Judge"], "IT": ["Dev", "Ops"]}})
     >>> job.cells_of("Office"), job.cells_of("Aide")
     ((2, 5), (1, 2))
@@ -235,10 +237,13 @@ class Nominal(Attribute):
         column: str | None = None,
     ) -> None:
         super().__init__(name, column, outside, missing, ("reject", "other"))
-        if (values is None) == (hierarchy is None):
-            raise SchemaError(f"attribute '{name}' needs either values or a hierarchy; take them from public knowledge")
+        if values is None and hierarchy is None:
+            raise SchemaError(f"attribute '{name}' needs values or a hierarchy; take them from public knowledge")
         try:
-            self._hierarchy = Hierarchy.flat(values) if values is not None else Hierarchy.read(hierarchy)
+            listed = Hierarchy.flat(values) if values is not None else None
+            self._hierarchy = listed if hierarchy is None and listed is not None else Hierarchy.read(hierarchy)
+            if listed is not None:
+                self._hierarchy.require_leaves(listed.leaves)
         except SchemaError as problem:
             raise SchemaError(f"attribute '{name}': {problem}") from problem
         taken = {OTHER_LABEL: self.other_cell, MISSING_LABEL: self.missing_cell}

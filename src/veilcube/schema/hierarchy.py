@@ -83,6 +83,15 @@ class Hierarchy:
         """Return the half-open run of leaves below the node called ``name``, or None if there is no such node."""
         return self.runs.get(name)
 
+    def require_leaves(self, values: Sequence[str]) -> None:
+        """Refuse a hierarchy that misses one of these values or has another one."""
+        missed = [value for value in values if value not in set(self.leaves)]
+        if missed:
+            raise SchemaError(f"the hierarchy misses the value '{missed[0]}'; put it into a group")
+        added = [leaf for leaf in self.leaves if leaf not in set(values)]
+        if added:
+            raise SchemaError(f"the hierarchy has '{added[0]}', which is not among the values; leave one of them out")
+
     def to_spec(self) -> object:
         """Return the nested lists and mappings it is rebuilt from."""
         return _spec_of(self.root.children)

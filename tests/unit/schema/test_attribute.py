@@ -165,6 +165,10 @@ class TestNominal:
         with pytest.raises(QueryError, match=r"'b'$"):
             Nominal("a", ["a", "b"]).cells_of("z")
 
+    def test_takes_values_beside_a_hierarchy_that_holds_them_all(self) -> None:
+        both = Nominal("a", ["y", "x"], hierarchy={"G": ["x", "y"]})
+        assert both == Nominal("a", hierarchy={"G": ["x", "y"]})
+
     def test_keeps_its_values_and_tree(self) -> None:
         assert JOB.values == ("Nurse", "Aide", "Judge", "Dev", "Ops")
         assert JOB.hierarchy.groups == ("Care", "Office", "Law", "IT")
@@ -172,8 +176,10 @@ class TestNominal:
     @pytest.mark.parametrize(
         ("arguments", "problem"),
         [
-            ({}, "attribute 'a' needs either values or a hierarchy"),
-            ({"values": ["x"], "hierarchy": {"G": ["x"]}}, "needs either values or a hierarchy"),
+            ({}, "attribute 'a' needs values or a hierarchy"),
+            ({"values": ["x", "y"], "hierarchy": {"G": ["x"]}}, "attribute 'a': the hierarchy misses the value 'y'"),
+            ({"values": ["x"], "hierarchy": {"G": ["x", "y"]}}, "the hierarchy has 'y', which is not among the values"),
+            ({"hierarchy": {"G": ["x"], "H": ["x"]}}, "attribute 'a': the value 'x' is listed twice"),
             ({"values": []}, "attribute 'a': the list of values is empty"),
             ({"values": ["x", "x"]}, "attribute 'a': the value 'x' is listed twice"),
             ({"hierarchy": ["x"]}, "attribute 'a': a hierarchy must be a mapping"),

@@ -134,3 +134,11 @@ class TestLimits:
             _on(0, row, shape=shape).intersect(_on(1, column, shape=shape)) for row in range(99) for column in range(99)
         ]
         assert len(cells[0].union(*cells[1:]).boxes) == 1
+
+
+def test_a_mask_marks_the_cells_of_all_boxes() -> None:
+    shape = (3, 4)
+    corner = Region.on_axis(shape, 0, _mask(3, 0)).intersect(Region.on_axis(shape, 1, _mask(4, 1, 3)))
+    region = corner.union(Region.on_axis(shape, 0, _mask(3, 2)))
+    assert region.mask().astype(int).tolist() == [[0, 1, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
+    assert not Region.nothing(shape).mask().any()
