@@ -17,22 +17,27 @@ from veilcube.operators.halving import SIDES
 from veilcube.operators.parallel import THREADS, compiled
 from veilcube.posterior.crediting import add_splits, credit_large_counts
 from veilcube.posterior.measured_tree import NONE, MeasuredTree
-from veilcube.posterior.messages import Grid, Law, Nodes, Windows, pass_down, pass_up, plan_windows
+from veilcube.posterior.messages import Grid, Nodes, Windows, pass_down, pass_up, plan_windows
+from veilcube.posterior.mixing import matched
 from veilcube.posterior.split_law import (
     ALL_LEFT,
     ALL_RIGHT,
     COMPONENTS,
     READY_ENTRIES,
+    Law,
     SplitLaw,
+    component_knots,
     component_rows,
-    component_shares,
     logarithms,
 )
+from veilcube.posterior.thinning import thinned
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ROUNDS = 6
+# The first rounds look at about so many nodes of each measured level only; the last ones at the whole tree.
+NODES_TO_LEARN_FROM, WHOLE_ROUNDS = 96, 2
 # Which part of a message's peak is negligible, in the end and while weights are learned, which need no far tails.
 EXACT, ROUGH = 1e-5, 1e-3
 FIRST_ROOM = 1 << 16
@@ -140,10 +145,10 @@ def _propagate(measured: MeasuredTree, law: SplitLaw, crew: ThreadPoolExecutor, 
 
 def learn(measured: MeasuredTree, rounds: int = ROUNDS) -> Belief:
     """Return the posterior with mixture weights per level learned by expectation-maximisation."""
-    law = SplitLaw.even(measured.tree.classes)
+    law, sample = SplitLaw.even(measured.tree.classes), thinned(measured, NODES_TO_LEARN_FROM)
     with ThreadPoolExecutor(THREADS) as crew:
         for left in range(rounds - 1, -1, -1):
-            weights = _updated(_propagate(measured, law, crew, ROUGH), crew)
+            weights = _updated(_propagate(measured if left < WHOLE_ROUNDS else sample, law, crew, ROUGH), crew)
             law = SplitLaw.of(_overshot(law.weights, weights) if left else weights)
     return propagate(measured, law)
 
@@ -174,7 +179,7 @@ def _updated(belief: Belief, crew: ThreadPoolExecutor) -> Floats:
         # Neighbours in the numbering are alike in their work, so every thread gets each so many-th.
         group, shared = inner[part::THREADS], (nodes, belief.windows, tables, belief.messages)
         add_splits(group, *shared, belief.norms, belief.chances, splits[part])
-        credit_large_counts(group, *shared, belief.chances, component_shares(), credits[part])
+        credit_large_counts(group, *shared, belief.chances, component_knots(), credits[part])
 
     list(crew.map(look, range(THREADS)))
     return _weights(law, np.sum(splits, axis=0), np.sum(credits, axis=0))
@@ -183,7 +188,7 @@ def _updated(belief: Belief, crew: ThreadPoolExecutor) -> Floats:
 def _weights(law: SplitLaw, splits: Floats, credit: Floats) -> Floats:
     splits[:, 0] = 0.0  # a count of nothing splits in one way only and tells nothing
     ratios = np.divide(splits, law.rows, out=np.zeros_like(splits), where=law.rows > 0)
-    credit += law.weights * (ratios @ component_rows().T)
+    credit += law.weights * matched(ratios, component_rows())
     levels = credit.reshape(-1, SIDES, COMPONENTS).sum(axis=1) + PRIOR_SPLITS / COMPONENTS
     levels /= levels.sum(axis=1, keepdims=True)
     of_class = np.repeat(levels, SIDES, axis=0)

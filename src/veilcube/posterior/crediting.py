@@ -7,22 +7,16 @@ product with its rows. Larger counts are looked at in a few quantiles only: thei
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.operators.parallel import compiled, compiled_fast
-from veilcube.posterior.messages import NEGLIGIBLE, Law, Nodes, Windows, split_row
-from veilcube.posterior.split_law import ALL_LEFT, ALL_RIGHT, BETAS, HALF, READY_ROWS, share_below
+from veilcube.operators.parallel import compiled
+from veilcube.posterior.messages import NEGLIGIBLE, Nodes, Windows
+from veilcube.posterior.split_law import ALL_LEFT, ALL_RIGHT, BETAS, HALF, READY_ROWS, Law, place_of, split_row
+from veilcube.posterior.triple_products import add_products
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 QUANTILES = 3
 LEAST_MASS = 1e-4
-LEAST_WEIGHT = 1e-5
-
-
-@compiled_fast
-def _add_product(factor: float, first: Floats, second: Floats, third: Floats, out: Floats) -> None:
-    for i in range(first.size):
-        out[i] += factor * first[i] * second[i] * third[i]
 
 
 @compiled
@@ -49,17 +43,13 @@ def add_splits(
             mirrored = np.empty(2 * windows.length[right])
         for x in range(windows.length[right]):
             mirrored[x] = message[windows.offset[right] + windows.length[right] - 1 - x]
+        row, out = law.rows[nodes.kind[v]], splits[nodes.kind[v]]
         for j in range(windows.start[v], min(windows.start[v] + windows.length[v], READY_ROWS)):
             chance, weight = posterior[offset + j - windows.start[v]], norm[offset + j - windows.start[v]]
             low, high, entry = max(first, j - top), min(last, j - bottom), j * (j + 1) // 2
             if chance >= NEGLIGIBLE and weight > 0.0 and high >= low:
-                _add_product(
-                    chance / weight,
-                    message[begin + low : begin + high + 1],
-                    mirrored[top - j + low : top - j + high + 1],
-                    law.rows[nodes.kind[v], entry + low : entry + high + 1],
-                    splits[nodes.kind[v], entry + low : entry + high + 1],
-                )
+                factor, count = chance / weight, high - low + 1
+                add_products(factor, message, begin + low, mirrored, top - j + low, row, entry + low, count, out)
 
 
 @compiled
@@ -70,10 +60,13 @@ def credit_large_counts(
     law: Law,
     message: Floats,
     posterior: Floats,
-    component_shares: Floats,
+    knots: Floats,
     credit: Floats,
 ) -> None:
-    """Add each component's responsibility for splits of large counts, at quantiles of j and of i given j."""
+    """Add each component's responsibility for splits of large counts, at quantiles of j and of i given j.
+
+    ``knots`` holds every component's F, knots first.
+    """
     room = np.empty(1)
     for v in group:
         if nodes.right[v] < 0 or windows.start[v] + windows.length[v] <= READY_ROWS:
@@ -90,7 +83,7 @@ def credit_large_counts(
             while taken < QUANTILES and seen >= mass * (taken + 0.5) / QUANTILES:
                 taken += 1
                 j = windows.start[v] + x
-                _credit_one(v, j, mass / QUANTILES, nodes, windows, law, message, component_shares, credit, room)
+                _credit_one(v, j, mass / QUANTILES, nodes, windows, law, message, knots, credit, room)
 
 
 @compiled
@@ -102,7 +95,7 @@ def _credit_one(
     windows: Windows,
     law: Law,
     message: Floats,
-    component_shares: Floats,
+    knots: Floats,
     credit: Floats,
     room: Floats,
 ) -> None:
@@ -121,18 +114,33 @@ def _credit_one(
         seen += chances[i - low]
         while total > 0 and taken < QUANTILES and seen >= total * (taken + 0.5) / QUANTILES:
             taken += 1
-            share = mass / QUANTILES / row[i - low]
-            for c in range(BETAS):
-                if law.weights[kind, c] < LEAST_WEIGHT:
-                    continue
-                upto = share_below(component_shares[c], law.logs, i, j)
-                credit[kind, c] += (
-                    share * law.weights[kind, c] * (upto - share_below(component_shares[c], law.logs, i - 1, j))
-                )
-            for middle in (j // 2, (j + 1) // 2):
-                if i == middle:
-                    credit[kind, HALF] += share * law.weights[kind, HALF] * 0.5
-            if i == j:
-                credit[kind, ALL_LEFT] += share * law.weights[kind, ALL_LEFT]
-            if i == 0:
-                credit[kind, ALL_RIGHT] += share * law.weights[kind, ALL_RIGHT]
+            _credit_split(mass / QUANTILES / row[i - low], i, j, law.weights[kind], law.logs, knots, credit[kind])
+
+
+@compiled
+def _credit_split(share: float, i: int, j: int, weights: Floats, logs: Floats, knots: Floats, credit: Floats) -> None:
+    """Divide one split of j into i and the rest among the components: ``share`` over all that explains it."""
+    upto, before = np.empty(BETAS), np.empty(BETAS)
+    _fill_components(knots, logs, 2 * i + 1, j, upto)
+    _fill_components(knots, logs, 2 * i - 1, j, before)
+    for c in range(BETAS):
+        credit[c] += share * weights[c] * (upto[c] - before[c])
+    for middle in (j // 2, (j + 1) // 2):
+        if i == middle:
+            credit[HALF] += share * weights[HALF] * 0.5
+    if i == j:
+        credit[ALL_LEFT] += share * weights[ALL_LEFT]
+    if i == 0:
+        credit[ALL_RIGHT] += share * weights[ALL_RIGHT]
+
+
+@compiled
+def _fill_components(knots: Floats, logs: Floats, twice: int, j: int, out: Floats) -> None:
+    """Write F(twice / 2j) of every Beta component."""
+    if twice <= 0 or twice >= 2 * j or twice == j:
+        out[:] = 0.0 if twice <= 0 else 0.5 if twice == j else 1.0
+        return
+    knot, part = place_of(logs, twice, j)
+    for c in range(out.size):
+        below = knots[knot, c] + (knots[knot + 1, c] - knots[knot, c]) * part
+        out[c] = below if twice < j else 1.0 - below

@@ -21,7 +21,7 @@ class NodeValues:
 
     level: int
     nodes: Integers
-    values: Integers
+    values: Integers | Floats
     scale: float
 
 

@@ -11,14 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.operators.parallel import compiled, compiled_fast
-from veilcube.posterior.split_law import READY_ROWS, add_atoms, fill_row
+from veilcube.operators.parallel import compiled
+from veilcube.posterior.bands import Band, Frame, enter_band, frame_of, new_band, place_in_band
+from veilcube.posterior.split_law import READY_ROWS, Law
+from veilcube.posterior.triple_products import dot, dot_atoms, dot_between, spread, spread_atoms, spread_between
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-8
 NO_BOUND = 1 << 62
+FIRST_WIDTH = 256
 
 
 class Nodes(NamedTuple):
@@ -45,15 +48,6 @@ class Windows(NamedTuple):
     start: Integers
     length: Integers
     offset: Integers
-
-
-class Law(NamedTuple):
-    """The split law's tables, as the kernels read them."""
-
-    weights: Floats
-    rows: Floats
-    shares: Floats
-    logs: Floats
 
 
 @compiled
@@ -85,31 +79,37 @@ def plan_windows(group: Integers, nodes: Nodes, windows: Windows, grid: Grid) ->
         windows.length[v] = end - max(start, 0) + 1
 
 
-@compiled_fast
-def _dot(first: Floats, second: Floats, third: Floats) -> float:
-    total = 0.0
-    for i in range(first.size):
-        total += first[i] * second[i] * third[i]
-    return total
+class Scratch(NamedTuple):
+    """Room for one node's work: the right half's message and posterior backwards, and a band of rows."""
 
-
-@compiled_fast
-def _spread(factor: float, first: Floats, second: Floats, third: Floats, to_first: Floats, to_second: Floats) -> None:
-    for i in range(first.size):
-        part = factor * first[i] * second[i] * third[i]
-        to_first[i] += part
-        to_second[i] += part
+    mirrored: Floats
+    shares: Floats
+    band: Band
 
 
 @compiled
-def split_row(law: Law, kind: int, j: int, low: int, high: int, room: Floats) -> Floats:
-    """Return π(i|j) for i from ``low`` to ``high``: a view of a ready row, or computed into ``room``."""
-    if j < READY_ROWS:
-        start = j * (j + 1) // 2
-        return law.rows[kind, start + low : start + high + 1]
-    fill_row(law.shares[kind], law.logs, j, low, high, room)
-    add_atoms(law.weights[kind], j, low, high, room)
-    return room[: high - low + 1]
+def _new_scratch(width: int) -> Scratch:
+    return Scratch(np.empty(width), np.empty(width), new_band(width))
+
+
+@compiled
+def _roomy(scratch: Scratch, left: int, right: int) -> Scratch:
+    """Return room for halves with windows of these lengths."""
+    return scratch if left + right <= scratch.mirrored.size else _new_scratch(2 * (left + right))
+
+
+@compiled
+def _mirror(source: Floats, offset: int, count: int, out: Floats) -> None:
+    for x in range(count):
+        out[x] = source[offset + count - 1 - x]
+
+
+@compiled
+def _halves(v: int, nodes: Nodes, windows: Windows) -> Frame:
+    """Return the frame of a node: from its children alone, so that it is the same on the way up and down."""
+    left, right = nodes.left[v], nodes.right[v]
+    first, bottom = windows.start[left], windows.start[right]
+    return frame_of(first, first + windows.length[left] - 1, bottom, bottom + windows.length[right] - 1)
 
 
 @compiled
@@ -117,7 +117,7 @@ def pass_up(
     group: Integers, nodes: Nodes, windows: Windows, grid: Grid, law: Law, message: Floats, norm: Floats
 ) -> None:
     """Compute the messages of nodes whose children have theirs; ``norm`` keeps them without the own likelihood."""
-    room, mirrored = np.empty(1), np.empty(1)
+    scratch = _new_scratch(FIRST_WIDTH)
     for v in group:
         start, count, offset = windows.start[v], windows.length[v], windows.offset[v]
         left, right = nodes.left[v], nodes.right[v]
@@ -129,30 +129,35 @@ def pass_up(
                 inside = 0 <= y < windows.length[left]
                 message[offset + x] = message[windows.offset[left] + y] if inside else 0.0
         else:
-            if mirrored.size < windows.length[right] or room.size < windows.length[left]:
-                mirrored, room = np.empty(2 * windows.length[right]), np.empty(2 * windows.length[left])
-            _combine(v, nodes, windows, law, message, mirrored, room)
+            scratch = _roomy(scratch, windows.length[left], windows.length[right])
+            _mirror(message, windows.offset[right], windows.length[right], scratch.mirrored)
+            _combine(v, nodes, windows, law, message, scratch)
         norm[offset : offset + count] = message[offset : offset + count]
         _weigh(v, nodes, start, count, grid.step, message[offset : offset + count])
         _trim(v, windows, grid.trimmed, message, norm)
 
 
 @compiled
-def _combine(v: int, nodes: Nodes, windows: Windows, law: Law, message: Floats, mirrored: Floats, room: Floats) -> None:
-    left, right = nodes.left[v], nodes.right[v]
-    first, last = windows.start[left], windows.start[left] + windows.length[left] - 1
-    bottom, top = windows.start[right], windows.start[right] + windows.length[right] - 1
-    begin, other = windows.offset[left] - first, windows.offset[right]
-    for x in range(windows.length[right]):
-        mirrored[x] = message[other + windows.length[right] - 1 - x]
-    for x in range(windows.length[v]):
-        j = windows.start[v] + x
+def _combine(v: int, nodes: Nodes, windows: Windows, law: Law, message: Floats, scratch: Scratch) -> None:
+    frame, mirrored, band = _halves(v, nodes, windows), scratch.mirrored, scratch.band
+    first, last, bottom, top = frame.first, frame.last, frame.bottom, frame.top
+    begin, to, start = windows.offset[nodes.left[v]] - first, windows.offset[v], windows.start[v]
+    kind, logs = nodes.kind[v], law.logs
+    shares, ready, weights = law.shares[kind], law.rows[kind], law.weights[kind]
+    borders, lower, upper = band.borders, band.lower, band.upper
+    borders[:] = -1
+    for j in range(start, start + windows.length[v]):
         low, high = max(first, j - top), min(last, j - bottom)
-        total = 0.0
-        if high >= low:
-            row = split_row(law, nodes.kind[v], j, low, high, room)
-            total = _dot(message[begin + low : begin + high + 1], mirrored[top - j + low : top - j + high + 1], row)
-        message[windows.offset[v] + x] = total
+        total, mine, other, count = 0.0, begin + low, top - j + low, high - low + 1
+        if count > 0 and j < READY_ROWS:
+            total = dot(message, mine, mirrored, other, ready, j * (j + 1) // 2 + low, count)
+        elif count > 0:
+            if not borders[0] <= j < borders[1]:
+                enter_band(shares, logs, j, low, high, frame, band)
+            part, place = (j - borders[0]) / (borders[1] - borders[0]), place_in_band(j, low, frame)
+            total = dot_between(message, mine, mirrored, other, lower, upper, place, part, count)
+            total += dot_atoms(message, begin, mirrored, top - j, weights, j, low, high)
+        message[to + j - start] = total
 
 
 @compiled
@@ -201,7 +206,7 @@ def pass_down(
     posterior: Floats,
 ) -> None:
     """Divide the posteriors of nodes among their children."""
-    room, mirrored, shares = np.empty(1), np.empty(1), np.empty(1)
+    scratch = _new_scratch(FIRST_WIDTH)
     for v in group:
         left, right = nodes.left[v], nodes.right[v]
         if left < 0:
@@ -214,14 +219,11 @@ def pass_down(
                     posterior[windows.offset[left] + y] = posterior[offset + x]
             continue
         width = windows.length[right]
-        if mirrored.size < width or room.size < windows.length[left]:
-            mirrored, shares, room = np.empty(2 * width), np.empty(2 * width), np.empty(2 * windows.length[left])
-        for x in range(width):
-            mirrored[x] = message[windows.offset[right] + width - 1 - x]
-            shares[x] = 0.0
-        _divide(v, nodes, windows, law, message, norm, posterior, mirrored, shares, room)
-        for x in range(width):
-            posterior[windows.offset[right] + width - 1 - x] = shares[x]
+        scratch = _roomy(scratch, windows.length[left], width)
+        _mirror(message, windows.offset[right], width, scratch.mirrored)
+        scratch.shares[:width] = 0.0
+        _divide(v, nodes, windows, law, message, norm, posterior, scratch)
+        _mirror(scratch.shares, 0, width, posterior[windows.offset[right] : windows.offset[right] + width])
 
 
 @compiled
@@ -233,29 +235,26 @@ def _divide(
     message: Floats,
     norm: Floats,
     posterior: Floats,
-    mirrored: Floats,
-    shares: Floats,
-    room: Floats,
+    scratch: Scratch,
 ) -> None:
-    left, right, offset = nodes.left[v], nodes.right[v], windows.offset[v]
-    first, last = windows.start[left], windows.start[left] + windows.length[left] - 1
-    bottom, top = windows.start[right], windows.start[right] + windows.length[right] - 1
-    begin = windows.offset[left] - first
-    for x in range(windows.length[v]):
-        if posterior[offset + x] < NEGLIGIBLE or norm[offset + x] <= 0.0:
-            continue
-        j = windows.start[v] + x
+    frame, mirrored, band = _halves(v, nodes, windows), scratch.mirrored, scratch.band
+    first, last, bottom, top = frame.first, frame.last, frame.bottom, frame.top
+    begin, at, start = windows.offset[nodes.left[v]] - first, windows.offset[v], windows.start[v]
+    kind, logs = nodes.kind[v], law.logs
+    shares, ready, weights = law.shares[kind], law.rows[kind], law.weights[kind]
+    borders, lower, upper, theirs = band.borders, band.lower, band.upper, scratch.shares
+    borders[:] = -1
+    for j in range(start, start + windows.length[v]):
+        chance, weight = posterior[at + j - start], norm[at + j - start]
         low, high = max(first, j - top), min(last, j - bottom)
-        if high < low:
+        if chance < NEGLIGIBLE or weight <= 0.0 or high < low:
             continue
-        row = split_row(law, nodes.kind[v], j, low, high, room)
-        factor = posterior[offset + x] / norm[offset + x]
-        ours, theirs = message[begin + low : begin + high + 1], mirrored[top - j + low : top - j + high + 1]
-        _spread(
-            factor,
-            ours,
-            theirs,
-            row,
-            posterior[begin + low : begin + high + 1],
-            shares[top - j + low : top - j + high + 1],
-        )
+        factor, mine, other, count = chance / weight, begin + low, top - j + low, high - low + 1
+        if j < READY_ROWS:
+            spread(factor, message, mine, mirrored, other, ready, j * (j + 1) // 2 + low, count, posterior, theirs)
+            continue
+        if not borders[0] <= j < borders[1]:
+            enter_band(shares, logs, j, low, high, frame, band)
+        part, place = (j - borders[0]) / (borders[1] - borders[0]), place_in_band(j, low, frame)
+        spread_between(factor, message, mine, mirrored, other, lower, upper, place, part, count, posterior, theirs)
+        spread_atoms(factor, message, begin, mirrored, top - j, weights, j, low, high, posterior, theirs)

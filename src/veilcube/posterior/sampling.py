@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from veilcube.operators.parallel import THREADS, compiled
 from veilcube.posterior.belief import Belief, kernel_law, kernel_nodes
-from veilcube.posterior.messages import Law, Nodes, Windows, split_row
+from veilcube.posterior.messages import Nodes, Windows
+from veilcube.posterior.split_law import Law, split_row
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

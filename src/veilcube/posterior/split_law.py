@@ -10,12 +10,14 @@ into a table of logarithms. Small j, where most of the work is, have their rows 
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
 from veilcube.operators.parallel import compiled, compiled_fast
+from veilcube.posterior.mixing import mixed
 
 Floats = NDArray[np.float64]
 
@@ -43,8 +45,7 @@ class SplitLaw:
     @classmethod
     def of(cls, weights: Floats) -> "SplitLaw":
         """Tabulate mixtures with these weights."""
-        rows = weights @ component_rows()
-        return cls(weights, rows, weights[:, :BETAS] @ component_shares())
+        return cls(weights, mixed(weights, component_rows()), mixed(weights[:, :BETAS], component_shares()))
 
     @property
     def left_shares(self) -> Floats:
@@ -56,6 +57,15 @@ class SplitLaw:
     def even(cls, classes: int) -> "SplitLaw":
         """Return the mixture in which no component is preferred."""
         return cls.of(np.full((classes, COMPONENTS), 1 / COMPONENTS))
+
+
+class Law(NamedTuple):
+    """The split law's tables, as the kernels read them."""
+
+    weights: Floats
+    rows: Floats
+    shares: Floats
+    logs: Floats
 
 
 @lru_cache(maxsize=1)
@@ -73,6 +83,12 @@ def component_shares() -> Floats:
     shares = 0.5 * odds / (1 + odds)
     table = np.stack([betainc(shape, shape, shares) for shape in BETA_SHAPES])
     return table * (0.5 / table[:, -1:])
+
+
+@lru_cache(maxsize=1)
+def component_knots() -> Floats:
+    """Return ``component_shares`` with knots first, for looks at all components of one share."""
+    return np.ascontiguousarray(component_shares().T)
 
 
 @lru_cache(maxsize=1)
@@ -98,9 +114,8 @@ def _fill_rows(shares: Floats, logs: Floats, out: Floats) -> None:
 
 
 @compiled
-def share_below(shares: Floats, logs: Floats, i: int, j: int) -> float:
-    """Return F((i+½)/j) of Beta components whose table at the knots is ``shares``; their mass is twice its end."""
-    twice = 2 * i + 1
+def share_at(shares: Floats, logs: Floats, twice: int, j: int) -> float:
+    """Return F(twice / 2j) of Beta components whose table at the knots is ``shares``; their mass is twice its end."""
     mass: float = 2.0 * shares[-1]
     if twice <= 0:
         return 0.0
@@ -108,54 +123,63 @@ def share_below(shares: Floats, logs: Floats, i: int, j: int) -> float:
         return mass
     if twice == j:
         return 0.5 * mass
+    knot, part = place_of(logs, twice, j)
+    below: float = shares[knot] + (shares[knot + 1] - shares[knot]) * part
+    return below if twice < j else mass - below
+
+
+@compiled
+def place_of(logs: Floats, twice: int, j: int) -> tuple[int, float]:
+    """Return the knot before the share twice / 2j, or before its mirror image if above ½, and how far it is on."""
     near, far = (twice, j - twice) if twice < j else (2 * j - twice, twice - j)
     near_log = logs[near] if near < logs.size else np.log2(near)
     far_log = logs[far] if far < logs.size else np.log2(far)
     place = (near_log - far_log + FARTHEST) * KNOTS_PER_UNIT
-    below: float
-    if place <= 0.0:
-        below = shares[0]
-    elif place >= shares.size - 1:
-        below = shares[-1]
-    else:
-        knot = int(place)
-        below = shares[knot] + (shares[knot + 1] - shares[knot]) * (place - knot)
-    return below if twice < j else mass - below
+    knot = min(max(int(place), 0), KNOTS - 2)
+    return knot, min(max(place - knot, 0.0), 1.0)
 
 
 @compiled
 def fill_row(shares: Floats, logs: Floats, j: int, low: int, high: int, out: Floats) -> None:
     """Write the Beta components' π(i|j) for i from ``low`` to ``high``."""
-    before = share_below(shares, logs, low - 1, j)
-    if j < logs.size:
-        _fill_shares(shares, logs, j, low, high, out)
-    else:
-        for i in range(low, high + 1):
-            out[i - low] = share_below(shares, logs, i, j)
+    before = share_at(shares, logs, 2 * low - 1, j)
+    fill_shares(shares, logs, j, 2 * low + 1, 2, high - low + 1, out)
     for x in range(high - low, 0, -1):
         out[x] -= out[x - 1]
     out[0] -= before
 
 
+@compiled
+def fill_shares(shares: Floats, logs: Floats, j: int, twice: int, stride: int, count: int, out: Floats) -> None:
+    """Write F(twice / 2j) for ``count`` values of ``twice``, ``stride`` apart."""
+    if j >= logs.size:
+        for x in range(count):
+            out[x] = share_at(shares, logs, twice + stride * x, j)
+        return
+    inside = min(max((2 * j - twice + stride - 1) // stride, 0), count)
+    outside = min(max((-twice) // stride + 1, 0), inside)
+    out[:outside] = 0.0
+    out[inside:count] = 2.0 * shares[-1]
+    _fill_inside(shares, logs, j, twice + stride * outside, stride, out[outside:inside])
+
+
 @compiled_fast
-def _fill_shares(shares: Floats, logs: Floats, j: int, low: int, high: int, out: Floats) -> None:
-    """Write F((i+½)/j), in loops without branches that compile to vector instructions."""
-    middle = min(max((j + 1) // 2, low), high + 1)  # from here on 2i+1 is j or more
+def _fill_inside(shares: Floats, logs: Floats, j: int, twice: int, stride: int, out: Floats) -> None:
+    """Write F at shares between 0 and 1, in loops without branches that compile to vector instructions."""
+    middle = min(max((j - twice + stride - 1) // stride, 0), out.size)  # from here on shares are ½ or more
     end, scale, mass = np.int32(shares.size - 2), float(KNOTS_PER_UNIT), 2.0 * shares[-1]
-    for i in range(low, middle):
-        place = (logs[2 * i + 1] - logs[j - 2 * i - 1] + FARTHEST) * scale
+    for x in range(middle):
+        place = (logs[twice + stride * x] - logs[j - twice - stride * x] + FARTHEST) * scale
         knot = min(max(np.int32(place), np.int32(0)), end)
         part = min(max(place - knot, 0.0), 1.0)
-        out[i - low] = shares[knot] + (shares[knot + 1] - shares[knot]) * part
-    for i in range(middle, min(high + 1, j)):
-        place = (logs[2 * j - 2 * i - 1] - logs[2 * i + 1 - j] + FARTHEST) * scale
+        out[x] = shares[knot] + (shares[knot + 1] - shares[knot]) * part
+    for x in range(middle, out.size):
+        place = (logs[2 * j - twice - stride * x] - logs[twice + stride * x - j] + FARTHEST) * scale
         knot = min(max(np.int32(place), np.int32(0)), end)
         part = min(max(place - knot, 0.0), 1.0)
-        out[i - low] = mass - (shares[knot] + (shares[knot + 1] - shares[knot]) * part)
-    if low <= j // 2 <= high and j % 2 == 1:
-        out[j // 2 - low] = 0.5 * mass  # the middle itself, where the logarithm has no value
-    if high >= j:
-        out[j - low] = mass
+        out[x] = mass - (shares[knot] + (shares[knot + 1] - shares[knot]) * part)
+    if middle < out.size and twice + stride * middle == j:
+        out[middle] = 0.5 * mass  # the middle itself, where the logarithm has no value
 
 
 @compiled
@@ -168,3 +192,14 @@ def add_atoms(weights: Floats, j: int, low: int, high: int, out: Floats) -> None
         out[0] += weights[ALL_RIGHT]
     if high == j:
         out[j - low] += weights[ALL_LEFT]
+
+
+@compiled
+def split_row(law: Law, kind: int, j: int, low: int, high: int, room: Floats) -> Floats:
+    """Return π(i|j) for i from ``low`` to ``high``: a view of a ready row, or computed into ``room``."""
+    if j < READY_ROWS:
+        start = j * (j + 1) // 2
+        return law.rows[kind, start + low : start + high + 1]
+    fill_row(law.shares[kind], law.logs, j, low, high, room)
+    add_atoms(law.weights[kind], j, low, high, room)
+    return room[: high - low + 1]

@@ -70,6 +70,17 @@ def test_means_and_posteriors_of_all_nodes_are_those_of_all_tables_listed(name: 
         np.testing.assert_allclose(found, dense.chances(v), atol=1e-4)
 
 
+@pytest.mark.parametrize("counts", [(140, 120), (14, 190), (200, 11), (60, 75)])
+def test_large_counts_have_the_posterior_of_all_tables_listed(counts: tuple[int, int]) -> None:
+    tree = tree_of(2)
+    measured = MeasuredTree.of(tree, [values(1, [0], [sum(counts) + 6], 2.5), values(0, [0, 1], list(counts), 3.0)])
+    law = random_law(tree.classes, 5)
+    belief, dense = propagate(measured, law), DensePosterior(measured, law.weights, 2.0, 125)
+    assert belief.step == 2.0
+    for v in range(3):
+        assert belief.means[v] == pytest.approx(dense.mean(v), abs=0.02)
+
+
 def test_a_coarse_grid_counts_in_its_steps() -> None:
     tree = tree_of(4)
     measured = MeasuredTree.of(tree, [values(1, [0, 1], [40, 3], 5.9), values(0, [0, 1, 2, 3], [9, 35, 8, -7], 5.2)])

@@ -5,8 +5,17 @@ import pytest
 
 from support.dense_posterior import component_row, defined_row
 from veilcube.posterior import SplitLaw
-from veilcube.posterior.messages import Law, split_row
-from veilcube.posterior.split_law import ALL_LEFT, ALL_RIGHT, BETAS, COMPONENTS, READY_ROWS, component_rows, logarithms
+from veilcube.posterior.split_law import (
+    ALL_LEFT,
+    ALL_RIGHT,
+    BETAS,
+    COMPONENTS,
+    READY_ROWS,
+    Law,
+    component_rows,
+    logarithms,
+    split_row,
+)
 
 
 def law_of(seed: int | None, classes: int = 2) -> Law:

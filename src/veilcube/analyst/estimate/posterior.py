@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from veilcube.analyst.estimate.base import Estimates
-from veilcube.analyst.estimate.block_sums import BlockSums
 from veilcube.analyst.estimate.grouping import group_cells
 from veilcube.analyst.estimate.measured_nodes import has_measured_tree, measured_tree
+from veilcube.operators.block_sums import BlockSums
 from veilcube.posterior import Belief, draw_cells, learn
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Region
@@ -28,6 +28,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 WIDENING = 1.4
+# In a plane the prior bends slopes alike along whole edges of a rectangle, which draws do not show.
+FURTHER_IN_A_PLANE = 1.5
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class PosteriorEstimate:
 
     @cached_property
     def _draws(self) -> NDArray[np.float32]:
-        return draw_cells(self._belief).reshape(-1, *self._cells.shape)
+        further = np.float32(FURTHER_IN_A_PLANE if sum(size > 1 for size in self._cells.shape) > 1 else 1.0)
+        return further * draw_cells(self._belief).reshape(-1, *self._cells.shape)
 
     def cells(self) -> Floats:
         """Return the posterior mean of every cell."""
