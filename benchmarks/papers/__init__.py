@@ -1,0 +1,1 @@
+"""One package for each paper: its claims, our run of its experiments, and whether they hold."""
