@@ -55,8 +55,13 @@ def farthest(pairs: Collection[ColumnPair]) -> tuple[ColumnPair, ...]:
 
     Both ways, because it matters which axis's longer column meets which other's.
     """
-    every = {*pairs, *(pair.swapped for pair in pairs)}
-    return tuple(pair for pair in every if not any(pair.is_closer_than(other) for other in every - {pair}))
+    groups: dict[tuple[Entries, ...], set[ColumnPair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.crossing, set()).update((pair, pair.swapped))
+    kept = []
+    for group in groups.values():
+        kept += [pair for pair in group if not any(other != pair and pair.is_closer_than(other) for other in group)]
+    return tuple(kept)
 
 
 def largest_exchange(axes: Sequence[Sequence[ColumnPair]], norm: int) -> int:

@@ -5,7 +5,8 @@ difference of the two halves' sums, so in these integer rows all noise is of one
 one node a level, 1 + ceil(log2 n) rows with entries ±1, which is the transform's generalised sensitivity (Lemma 2).
 
 Sizes that are no power of two are split near the middle and never padded: n cells make n rows, the map is one to one,
-and a query for everything uses the total alone.
+and a query for everything uses the total alone. Where a node of n cells is split follows from n, so no tree is kept:
+the left half has n // 2 cells.
 """
 
 from collections.abc import Mapping
@@ -20,9 +21,8 @@ from veilcube.operators.axis import AxisMoments, Floats, Integers, read_size
 from veilcube.operators.exchange import ColumnPair, farthest
 from veilcube.operators.inside import InsideAxis, Way, in_tiles
 from veilcube.operators.moments import Moments
-from veilcube.operators.tree_shape import build_shape, levels_of_fanouts
+from veilcube.operators.parallel import compiled, share_out
 from veilcube.operators.wavelet_kernels import haar_pass
-from veilcube.operators.wavelet_tree import WaveletTree
 
 
 @dataclass(frozen=True)
@@ -42,28 +42,38 @@ class HaarAxis(InsideAxis, AxisMoments):
         """As many as cells."""
         return self.size
 
+    @property
+    def depth(self) -> int:
+        """How many levels of halves there are: ceil(log2 n)."""
+        return (self.size - 1).bit_length()
+
+    @property
+    def largest_column(self) -> int:
+        """The largest L1 norm of a column: the total, and one node of each level."""
+        return 1 + self.depth
+
     @cached_property
-    def tree(self) -> WaveletTree:
-        """The halves of halves; built on first use."""
-        halvings = max(self.size - 1, 1).bit_length() if self.size > 1 else 0
-        return WaveletTree.of(build_shape(self.size, levels_of_fanouts(self.size, (1, *(2,) * (halvings - 1)))))
+    def _levels(self) -> list[Integers]:
+        """For each level the first cells of the two halves of every node that it splits."""
+        found, boundaries = [], np.array([0, self.size], dtype=np.int64)
+        for _ in range(self.depth):
+            first, lengths = boundaries[:-1], np.diff(boundaries)
+            middle = (first + lengths // 2)[lengths > 1]
+            found.append(np.stack([first[lengths > 1], middle], axis=1))
+            boundaries = np.insert(boundaries, np.flatnonzero(lengths > 1) + 1, middle)
+        return found
 
     @cached_property
     def _pairs(self) -> Integers:
         """The first cells of the two halves of each inner node, parents before children."""
-        first = np.zeros(self.tree.parent.size, dtype=np.int64)
-        first[self.tree.cell_row] = np.arange(self.size)
-        first[: self.tree.shape.inner] = self.tree.shape.first
-        splits = self.tree.shape.child_count > 0
-        right = self.tree.shape.child_start[splits] + 1
-        return np.stack([self.tree.shape.first[splits], first[right]], axis=1)
+        return np.concatenate([np.empty((0, 2), dtype=np.int64), *self._levels])
 
     @cached_property
     def bands(self) -> Integers:
         """The level of each row: 0 for the total, 1 for the first halving, and so on."""
-        splits = np.flatnonzero(self.tree.shape.child_count > 0)
         found = np.zeros(self.size, dtype=np.int64)
-        found[self._pairs[:, 1]] = self.tree.depth[splits] + 1
+        for level, pairs in enumerate(self._levels, start=1):
+            found[pairs[:, 1]] = level
         return found
 
     def along(self, way: Way, block: NDArray[Any], *, may_overwrite: bool) -> NDArray[Any]:
@@ -80,21 +90,25 @@ class HaarAxis(InsideAxis, AxisMoments):
 
     def column_sums(self) -> Integers:
         """Return 1 for the total and 1 for each level above the cell."""
-        return 1 + self.tree.depth[self.tree.cell_row]
+        boundaries, sums = np.array([0, self.size], dtype=np.int64), np.ones(self.size, dtype=np.int64)
+        for pairs in self._levels:
+            lengths = np.diff(boundaries)
+            sums += np.repeat(lengths > 1, lengths)
+            boundaries = np.insert(boundaries, np.searchsorted(boundaries, pairs[:, 1]), pairs[:, 1])
+        return sums
 
     def column_pairs(self) -> tuple[ColumnPair, ...]:
         """Return how two cells' columns may differ: signs agree above the node that parts them, and differ there.
 
-        Of all pairs parted at nodes of one depth, the deepest have the most rows of their own.
+        Of all pairs parted at nodes of one length, the deepest have the most rows of their own.
         """
-        tree, splits = self.tree, np.flatnonzero(self.tree.shape.child_count > 0)
-        left = tree.shape.child_start[splits]
-        kinds = (tree.depth[splits] << 16) | (tree.height[left] << 8) | tree.height[left + 1]
-        parted = {
-            ColumnPair((kind >> 16) + 1, ((1, -1),), (kind >> 8) & 255, kind & 255)
-            for kind in np.unique(kinds).tolist()
-        }
-        return farthest({ColumnPair(same=tree.deepest + 1), *parted})
+        found, lengths = {ColumnPair(same=self.largest_column)}, {self.size: 1}
+        for depth in range(self.depth):
+            for length in (length for length in lengths if length > 1):
+                left, right = ((half - 1).bit_length() for half in (length // 2, length - length // 2))
+                found.add(ColumnPair(depth + 1, ((1, -1),), left, right))
+            lengths = _halved(lengths)
+        return farthest(found)
 
     def least_shared(self) -> int:
         """Return 0: what two columns share has signs, and ``column_pairs`` tells it."""
@@ -102,7 +116,13 @@ class HaarAxis(InsideAxis, AxisMoments):
 
     def moments_of_steps(self, cuts: Integers, values: Floats) -> Moments:
         """Return the moments of step functions, in the time of the paths to their cuts."""
-        return self.tree.moments_of_steps(cuts, values, np.ones(self.tree.shape.inner), 1.0, is_paired=True)
+        cuts = np.ascontiguousarray(cuts, dtype=np.int64)
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        found = np.zeros((len(cuts), 3))
+        share_out(
+            lambda start, stop: _step_moments(self.size, cuts, values, found, start, stop), len(cuts), 64 * len(cuts)
+        )
+        return Moments(*np.ascontiguousarray(found.T))
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
@@ -112,3 +132,64 @@ class HaarAxis(InsideAxis, AxisMoments):
 def read_haar_axis(data: Mapping[str, object]) -> HaarAxis:
     """Rebuild from ``to_dict``; no array is made."""
     return HaarAxis(read_size(data["size"]))
+
+
+def _halved(lengths: Mapping[int, int]) -> dict[int, int]:
+    """Return how many nodes of each length the next level has: at most two lengths, that differ by one."""
+    found: dict[int, int] = {}
+    for length, times in lengths.items():
+        for half in (length // 2, length - length // 2) if length > 1 else ():
+            found[half] = found.get(half, 0) + times
+    return found
+
+
+@compiled
+def _step_at(cuts: Integers, cell: int) -> int:
+    """Return the number of the step that a cell lies in."""
+    step = 0
+    while step < cuts.size and cuts[step] <= cell:
+        step += 1
+    return step
+
+
+@compiled
+def _mean_of_all(size: int, cuts: Integers, values: Floats, path: Integers, lefts: Floats, sums: Floats) -> float:
+    """Return the mean of a query at the root, adding up the powers of the noise weights of all rows that count.
+
+    A node's mean is the plain one of its halves', a constant's is itself. ``path`` is the way from the root to the node
+    at hand (first cell, length, how many halves are done): a walk without recursion, which cached code does not allow.
+    """
+    at, mean = 0, 0.0
+    path[0, 0], path[0, 1], path[0, 2] = 0, size, 0
+    while at >= 0:
+        first, length, done = path[at]
+        step = _step_at(cuts, first)
+        if done == 0 and (step == cuts.size or cuts[step] >= first + length):
+            mean = values[step]
+            at -= 1
+        elif done < 2:
+            if done == 1:
+                lefts[at] = mean
+            path[at, 2] = done + 1
+            at += 1
+            path[at, 0] = first if done == 0 else first + length // 2
+            path[at, 1] = length // 2 if done == 0 else length - length // 2
+            path[at, 2] = 0
+        else:
+            square = ((lefts[at] - mean) / 2) ** 2
+            sums[0] += square
+            sums[1] += square * square
+            sums[2] += square * square * square
+            mean = (lefts[at] + mean) / 2
+            at -= 1
+    return mean
+
+
+@compiled
+def _step_moments(size: int, cuts: Integers, values: Floats, sums: Floats, start: int, stop: int) -> None:
+    path, lefts = np.empty((64, 3), dtype=np.int64), np.empty(64)
+    for q in range(start, stop):
+        square = _mean_of_all(size, cuts[q], values[q], path, lefts, sums[q]) ** 2
+        sums[q, 0] += square
+        sums[q, 1] += square * square
+        sums[q, 2] += square * square * square

@@ -29,6 +29,8 @@ from veilcube.operators.wavelet_tree import WaveletTree
 # Beyond this, multipliers are rounded: the weights are then off by little, and the sensitivity is still exact.
 LARGEST_COMMON_MULTIPLE = 10_080
 STEPS_OF_THE_SMALLEST = 32
+# Fan-out times multiplier: with more, sums of a column might not fit into 64 bits.
+LARGEST_ENTRY = 2**50
 _PASSES: Mapping[Way, Callable[..., None]] = {
     "apply": nominal_measure,
     "adjoint": nominal_adjoint,
@@ -45,8 +47,8 @@ class NominalAxis(InsideAxis, AxisMoments):
     >>> axis = NominalAxis(6, [np.array([0, 6]), np.array([0, 3, 6])])
     >>> axis.apply(np.array([9, 3, 6, 2, 8, 2])).tolist()
     [120, 12, -12, 9, -9, 0, -6, 12, -6]
-    >>> [float(axis.variance_of_ranges(np.array([0]), np.array([end]))[0]) * 16 for end in (5, 2, 0)]
-    [1.0, 0.75, 1.2685185185185186]
+    >>> (axis.variance_of_ranges(np.zeros(3, dtype=np.int64), np.array([5, 2, 0])) * 4**2).round(10).tolist()
+    [1.0, 0.75, 1.2685185185]
     """
 
     def __init__(
@@ -86,8 +88,8 @@ class NominalAxis(InsideAxis, AxisMoments):
         """The multiplier of groups by their fan-out; that of the total stands under 1."""
         fanouts = np.unique(self._groups).tolist()
         chosen = _balanced(fanouts, self._largest_multiple) if self._given is None else self._given
-        if not {1, *fanouts} <= set(chosen):
-            raise PlanError("a nominal transform needs a multiplier for the total and for each fan-out")
+        if {1, *fanouts} != set(chosen) or max(fanout * chosen[fanout] for fanout in chosen) > LARGEST_ENTRY:
+            raise PlanError("a nominal transform needs a multiplier for the total and for each fan-out, none too large")
         return chosen
 
     def __eq__(self, other: object) -> bool:
@@ -166,7 +168,7 @@ class NominalAxis(InsideAxis, AxisMoments):
     def moments_of_steps(self, cuts: Integers, values: Floats) -> Moments:
         """Return the moments of step functions, in the time of the paths to their cuts."""
         divisor = (self.tree.shape.child_count * self._group_multipliers).astype(np.float64)
-        return self.tree.moments_of_steps(cuts, values, divisor, float(self.multipliers[1]), is_paired=False)
+        return self.tree.moments_of_steps(cuts, values, divisor, float(self.multipliers[1]))
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from: the lengths of each level's runs, and the multipliers."""

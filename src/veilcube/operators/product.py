@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veilcube.operators.axis import AxisOperator, AxisReader, FlatAxis, Floats, Integers, range_steps, read_flat_axis
 from veilcube.operators.base import NeighbourName
 from veilcube.operators.exchange import ColumnPair, largest_exchange
-from veilcube.operators.haar import read_haar_axis
+from veilcube.operators.haar import HaarAxis, read_haar_axis
 from veilcube.operators.inside import InsideAxis, Way, along_axis
 from veilcube.operators.matched import read_matched_axis
 from veilcube.operators.moments import Moments, union_bound
@@ -76,9 +76,7 @@ class ProductOperator:
     @cached_property
     def column_sum(self) -> int:
         """The largest L1 norm of a column: the product of the axes' largest."""
-        return prod(
-            sum(axis.multipliers) if isinstance(axis, TreeAxis) else int(axis.column_sums().max()) for axis in self.axes
-        )
+        return prod(largest_column(axis) for axis in self.axes)
 
     def sensitivity(self, neighbours: NeighbourName) -> int:
         """Return the largest L1 change of the measurements when one row is added or removed, or when one is exchanged.
@@ -207,6 +205,13 @@ def _inside_each_axis(way: Way, array: NDArray[Any], axes: Sequence[AxisOperator
         else:
             result = np.moveaxis(getattr(axis, way)(np.moveaxis(result, place, -1)), -1, place)
     return np.ascontiguousarray(result)
+
+
+def largest_column(axis: AxisOperator) -> int:
+    """Return the largest L1 norm of a column of one axis, without listing them all where that can be told."""
+    if isinstance(axis, TreeAxis):
+        return sum(axis.multipliers)
+    return axis.largest_column if isinstance(axis, HaarAxis) else int(axis.column_sums().max())
 
 
 def _column_pairs(axis: AxisOperator) -> tuple[ColumnPair, ...] | None:

@@ -1,9 +1,10 @@
-"""What both wavelet transforms know of their trees: parents, depths, the row of each cell, and who splits at a cut.
+"""What the nominal transform knows of its tree: parents, depths, the row of each cell; and the noise of its answers.
 
-Down a wavelet's tree every child starts from an equal share of its parent: (S + difference) / 2, or (row / m + S) / f.
-So a query q has at each node v a mean G_v, equal to q on a cell and to the plain average of the children's G above.
-The noise of node v's rows enters the answer by the children's deviations from G_v alone, and a node on which q is
-constant adds nothing: an answer's moments need only the nodes that a cut of the query goes through, O(log n) of them.
+Down a wavelet's tree every child starts from an equal share of its parent: (row / m + S) / f. So a query q has at each
+node v a mean G_v, equal to q on a cell and to the plain average of the children's G above. The noise of node v's rows
+enters the answer by the children's deviations from G_v alone, and a node on which q is constant adds nothing: an
+answer's moments need only the nodes that a cut of the query goes through, and of their children only those that hold a
+cut one by one; the others come in runs that are alike.
 """
 
 from dataclasses import dataclass
@@ -17,24 +18,21 @@ from veilcube.operators.tree_shape import TreeShape
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-# First cell, first child and number of children of each inner node; parent and depth; the node that splits at a cut.
-Walk = tuple[Integers, Integers, Integers, Integers, Integers, Integers]
+# First cell, last cell + 1, first child and number of children of each inner node, and what divides its deviations.
+Nodes = tuple[Integers, Integers, Integers, Integers, Floats]
 
 
 @dataclass(frozen=True, eq=False)
 class WaveletTree:
     """A tree's nodes in level order, the root first, with the arrays that passes walk on.
 
-    ``parent`` and ``depth`` are of every node, cells included; ``cell_row[c]`` is the node of cell c; ``cut_node[c]``
-    the node of which one child ends before cell c and another begins there. ``height`` counts the levels below a node.
+    ``parent`` and ``depth`` are of every node, cells included; ``cell_row[c]`` is the node of cell c.
     """
 
     shape: TreeShape
     parent: Integers
     depth: Integers
-    height: Integers
     cell_row: Integers
-    cut_node: Integers
 
     @classmethod
     def of(cls, shape: TreeShape) -> "WaveletTree":
@@ -54,106 +52,111 @@ class WaveletTree:
         cell_row = np.empty(shape.size, dtype=np.int64)
         cell_row[first[: shape.inner][is_cell]] = inner[is_cell]
         cell_row[first[shape.inner :]] = np.arange(shape.inner, nodes)
-        depth, height = np.zeros((2, nodes), dtype=np.int64)
-        _measure_levels(parent, depth, height)
-        cut_node = np.full(shape.size + 1, -1, dtype=np.int64)
-        younger = np.flatnonzero(first[1:] > shape.first[parent[1:]]) + 1
-        cut_node[first[younger]] = parent[younger]
-        return cls(shape, parent, depth, height, cell_row, cut_node)
+        depth = np.zeros(nodes, dtype=np.int64)
+        for level in range(1, shape.depth + 2):
+            depth[1:][depth[parent[1:]] == level - 1] = level
+        return cls(shape, parent, depth, cell_row)
 
     @property
     def deepest(self) -> int:
         """How many levels lie below the root."""
         return int(self.depth.max())
 
-    def moments_of_steps(
-        self, cuts: Integers, values: Floats, divisor: Floats, base: float, *, is_paired: bool
-    ) -> Moments:
+    def moments_of_steps(self, cuts: Integers, values: Floats, divisor: Floats, base: float) -> Moments:
         """Return the moments of step functions whose deviations at node v are divided by ``divisor[v]``.
 
-        ``is_paired`` nodes have one row for both children (Haar); others one for each child. ``base`` divides the mean
-        of all cells, which the total's noise enters by.
+        ``base`` divides the mean of all cells, which the total's noise enters by.
         """
         cuts = np.ascontiguousarray(cuts, dtype=np.int64)
         values = np.ascontiguousarray(values, dtype=np.float64)
-        found, shape = np.empty((3, len(cuts))), self.shape
-        walk = (shape.first, shape.child_start, shape.child_count, self.parent, self.depth, self.cut_node)
-        settings = (walk, divisor, base, is_paired, cuts, values, found)
+        shape, found = self.shape, np.zeros((len(cuts), 3))
+        nodes = (shape.first, shape.end, shape.child_start, shape.child_count, divisor)
+        settings = (nodes, self.deepest, base, cuts, values, found)
         share_out(lambda start, stop: _step_moments(*settings, start, stop), len(cuts), len(cuts) * 64)
-        return Moments(*found)
+        return Moments(*np.ascontiguousarray(found.T))
 
 
 @compiled
-def _measure_levels(parent: Integers, depth: Integers, height: Integers) -> None:
-    """Fill in how many levels lie above and below each node; parents come before children."""
-    for v in range(1, parent.size):
-        depth[v] = depth[parent[v]] + 1
-    for v in range(parent.size - 1, 0, -1):
-        height[parent[v]] = max(height[parent[v]], height[v] + 1)
+def _child_holding(nodes: Nodes, v: int, cell: int) -> int:
+    """Return the position among the children of node v of the one that holds a cell."""
+    first, _, child_start, child_count, _ = nodes
+    begin = child_start[v]
+    if begin >= first.size:
+        return int(cell - first[v])
+    low, high = 0, child_count[v] - 1
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if first[begin + middle] <= cell:
+            low = middle
+        else:
+            high = middle - 1
+    return int(low)
 
 
 @compiled
-def _fill_means(
-    walk: Walk, v: int, cuts: Integers, values: Floats, done: Integers, means: Floats, children: Floats
-) -> float:
-    """Write the mean of the query on each child of node v, and return their average."""
-    first, child_start, child_count, _, _, _ = walk
-    begin, count, inner = child_start[v], child_count[v], first.size
+def _next_run(nodes: Nodes, v: int, position: int, cuts: Integers) -> tuple[int, int]:
+    """Return the step that the next child lies in, and how many children from there on lie in it whole; 0 if cut."""
+    first, end, child_start, child_count, _ = nodes
+    child = child_start[v] + position
+    cell = first[child] if child < first.size else first[v] + position
     step = 0
-    total: float = 0.0
-    for k in range(count):
-        child = begin + k
-        cell = first[child] if child < inner else first[v] + k
-        while step < cuts.size and cuts[step] <= cell:
-            step += 1
-        children[k] = values[step]
-        for j in range(cuts.size):
-            if done[j] == child:
-                children[k] = means[j]
-        total += children[k]
-    mean: float = total / count
-    return mean
+    while step < cuts.size and cuts[step] <= cell:
+        step += 1
+    if step == cuts.size or cuts[step] >= end[v]:
+        return step, int(child_count[v] - position)
+    return step, int(_child_holding(nodes, v, cuts[step]) - position)
 
 
 @compiled
-def _deepest(walk: Walk, at: Integers) -> int:
-    """Return the deepest node that the paths from the cuts have reached; -1 once all are through."""
-    found = -1
-    for v in at:
-        if v >= 0 and (found < 0 or walk[4][v] > walk[4][found]):
-            found = v
-    return found
+def _add_powers(runs: Floats, many: int, mean: float, divisor: float, sums: Floats) -> None:
+    for run in range(many):
+        square = ((runs[run, 0] - mean) / divisor) ** 2
+        sums[0] += runs[run, 1] * square
+        sums[1] += runs[run, 1] * square * square
+        sums[2] += runs[run, 1] * square * square * square
+
+
+@compiled
+def _mean_of_all(nodes: Nodes, cuts: Integers, values: Floats, path: Integers, runs: Floats, sums: Floats) -> float:
+    """Return the mean of a query at the root, adding up the powers of the noise weights of all rows that count.
+
+    ``path`` is the way from the root to the node at hand (node, children done, runs found); ``runs`` has at each depth
+    the children's means and how many in a row have them. A walk without recursion, which cached code does not allow.
+    """
+    child_start, child_count, divisor = nodes[2], nodes[3], nodes[4]
+    at, mean, is_back = 0, 0.0, False
+    path[0, 0], path[0, 1], path[0, 2] = 0, 0, 0
+    while at >= 0:
+        v, position, many = path[at]
+        if position == child_count[v] and not is_back:
+            mean = (runs[at, :many, 0] * runs[at, :many, 1]).sum() / child_count[v]
+            _add_powers(runs[at], many, mean, divisor[v], sums)
+            at, is_back = at - 1, True
+            continue
+        value, length = mean, 1
+        if not is_back:
+            step, length = _next_run(nodes, v, position, cuts)
+            value = values[step]
+        if length == 0:
+            at += 1
+            path[at, 0], path[at, 1], path[at, 2] = child_start[v] + position, 0, 0
+            continue
+        runs[at, many, 0], runs[at, many, 1] = value, length
+        path[at, 1], path[at, 2], is_back = position + length, many + 1, False
+    return float(mean)
 
 
 @compiled
 def _step_moments(
-    walk: Walk, divisor: Floats, base: float, is_paired: bool, cuts: Integers, values: Floats, moments: Floats,
-    start: int, stop: int,
-) -> None:  # fmt: skip
-    """Climb from the nodes that split at the cuts to the root, adding up the powers of their rows' noise weights."""
-    parent, cut_node = walk[3], walk[5]
-    many = cuts.shape[1]
-    at, done, means = np.empty(many, dtype=np.int64), np.empty(many, dtype=np.int64), np.empty(many)
-    children = np.empty(max(walk[2].max(), 1))
+    nodes: Nodes, deepest: int, base: float, cuts: Integers, values: Floats, sums: Floats, start: int, stop: int
+) -> None:
+    runs, path = np.empty((deepest + 1, 2 * cuts.shape[1] + 2, 2)), np.empty((deepest + 1, 3), dtype=np.int64)
     for q in range(start, stop):
-        second, fourth, sixth = 0.0, 0.0, 0.0
-        whole = values[q, np.searchsorted(cuts[q], 0, side="right")]
-        for j in range(many):
-            at[j], done[j] = (cut_node[cuts[q, j]] if 0 < cuts[q, j] < cut_node.size - 1 else -1), -1
-        v = _deepest(walk, at)
-        while v >= 0:
-            mean = _fill_means(walk, v, cuts[q], values[q], done, means, children)
-            for k in range(1 if is_paired else walk[2][v]):
-                square = ((children[k] - mean) / divisor[v]) ** 2
-                second += square
-                fourth += square * square
-                sixth += square * square * square
-            for j in range(many):
-                if at[j] == v:
-                    at[j], done[j], means[j] = parent[v], v, mean
-            whole = mean
-            v = _deepest(walk, at)
-        square = (whole / base) ** 2
-        moments[0, q] = second + square
-        moments[1, q] = fourth + square * square
-        moments[2, q] = sixth + square * square * square
+        step = int(np.searchsorted(cuts[q], 0, side="right"))
+        mean = values[q, step]
+        if step < cuts.shape[1] and cuts[q, step] < nodes[1][0]:
+            mean = _mean_of_all(nodes, cuts[q], values[q], path, runs, sums[q])
+        square = (mean / base) ** 2
+        sums[q, 0] += square
+        sums[q, 1] += square * square
+        sums[q, 2] += square * square * square

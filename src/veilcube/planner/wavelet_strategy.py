@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,12 @@ from veilcube.operators import Operator, hierarchy_levels
 from veilcube.operators.axis import AxisOperator, FlatAxis
 from veilcube.operators.haar import HaarAxis
 from veilcube.operators.nominal import NominalAxis
-from veilcube.operators.product import ProductOperator
+from veilcube.operators.product import ProductOperator, largest_column
 from veilcube.planner.default_workload import default_workload
 from veilcube.query import Workload
 from veilcube.schema import Attribute, Nominal, Schema
 
 Floats = NDArray[np.float64]
-# What an attribute's transform at its place answers for: the norm of its columns, and its variance of each query.
-Factors: TypeAlias = dict[tuple[AxisOperator, int], tuple[int, Floats]]
 Thresholding: TypeAlias = Literal["pooled", "separate"]
 
 # Beyond this, four billion rows might not fit into 64 bits.
@@ -55,9 +53,7 @@ class Wavelet:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "flat", _read_flat(self.flat))
-        if not isinstance(self.threshold, bool) and self.threshold not in ("pooled", "separate"):
-            raise PlanError("threshold must be True, False, 'pooled' or 'separate'")
-        object.__setattr__(self, "threshold", "pooled" if self.threshold is True else self.threshold)
+        object.__setattr__(self, "threshold", _read_threshold(self.threshold))
 
     @property
     def name(self) -> str:
@@ -112,17 +108,32 @@ def _read_flat(value: object) -> str | tuple[str, ...]:
     raise PlanError("flat must be 'auto' or a list of names of attributes; an empty list keeps none flat")
 
 
+def _read_threshold(value: object) -> bool | Thresholding:
+    if isinstance(value, bool | np.bool_):
+        return "pooled" if value else False
+    if isinstance(value, str):
+        for word in get_args(Thresholding):
+            if value == word:
+                return word  # type: ignore[no-any-return]
+    raise PlanError("threshold must be True, False, 'pooled' or 'separate'")
+
+
+@lru_cache(maxsize=64)
+def _flat_axis(size: int) -> FlatAxis:
+    return FlatAxis(size)
+
+
 def _axes(schema: Schema, flat: Collection[str]) -> tuple[AxisOperator, ...]:
     """Return the transform of each attribute; hierarchies share the room that whole multipliers may take."""
     trees = sum(isinstance(item, Nominal) and item.size > 1 and item.name not in flat for item in schema)
     limit = int(LARGEST_MULTIPLES ** (1 / max(trees, 1)))
-    return tuple(FlatAxis(item.size) if item.name in flat else _transform(item, limit) for item in schema)
+    return tuple(_flat_axis(item.size) if item.name in flat else _transform(item, limit) for item in schema)
 
 
 @lru_cache(maxsize=256)
 def _transform(attribute: Attribute, limit: int) -> AxisOperator:
     if attribute.size == 1:
-        return FlatAxis(1)
+        return _flat_axis(1)
     if isinstance(attribute, Nominal):
         levels = hierarchy_levels(attribute.hierarchy, attribute.size)[:-1]
         return NominalAxis(attribute.size, levels, largest_multiple=limit)
@@ -137,25 +148,50 @@ def _best_subsets(schema: Schema, workload: Workload) -> list[tuple[str, ...]]:
     """
     wide = sorted((item for item in schema if item.size > 1), key=lambda item: -item.size)
     free, always = [item.name for item in wide[:MOST_FREE]], [item.name for item in wide[MOST_FREE:]]
-    found: dict[tuple[str, ...], float] = {}
-    factors: Factors = {}
+    errors, found = _Errors(workload), {}
     for count in range(len(free) + 1):
         for chosen in combinations(free, count):
             flat = tuple(name for name in schema.names if name in chosen or name in always)
-            error = _mean_error(_axes(schema, flat), workload, factors)
+            error = errors.mean(_axes(schema, flat))
             if error is not None:
                 found[flat] = error
     ranked = sorted(found, key=found.__getitem__)
     return ranked[:MOST_OPTIONS] + [flat for flat in ranked[MOST_OPTIONS:] if not flat]
 
 
-def _mean_error(axes: Sequence[AxisOperator], workload: Workload, factors: Factors) -> float | None:
-    """Return the mean variance of blocks under noise whose scale is the column's norm; None if that is too large."""
-    norm, variances = 1, np.ones(len(workload))
-    for place, axis in enumerate(axes):
-        if (axis, place) not in factors:
-            own = axis.variance_of_ranges(workload.low[:, place], workload.high[:, place])
-            factors[axis, place] = int(axis.column_sums().max()), own
-        own_norm, own_variances = factors[axis, place]
-        norm, variances = norm * own_norm, variances * own_variances
-    return float(norm) ** 2 * float(variances.mean()) if norm <= LARGEST_COLUMN else None
+class _Errors:
+    """The mean error of a workload under products of transforms: what each axis answers for is found once.
+
+    A block's variance is a product over the axes; that of a union of boxes is the sum over pairs of boxes of products
+    of inner products of their noise weights.
+    """
+
+    def __init__(self, workload: Workload) -> None:
+        self._blocks = np.ones(len(workload), dtype=np.bool_)
+        self._blocks[list(workload.regions)] = False
+        self._low, self._high = workload.low[self._blocks], workload.high[self._blocks]
+        self._regions = list(workload.regions.values())
+        self._known: dict[tuple[int, int], tuple[AxisOperator, int, list[Floats]]] = {}
+
+    def mean(self, axes: Sequence[AxisOperator]) -> float | None:
+        """Return the mean variance under noise whose scale is the columns' norm; None if that is too large."""
+        norm, factors = 1, [np.ones(len(self._low)), *(np.ones(()) for _ in self._regions)]
+        for place, axis in enumerate(axes):
+            own_norm, own = self._factors(place, axis)
+            norm, factors = norm * own_norm, [ours * theirs for ours, theirs in zip(factors, own, strict=True)]
+        if norm > LARGEST_COLUMN:
+            return None
+        total = sum(float(factor.sum()) for factor in factors)
+        return float(norm) ** 2 * total / (len(self._low) + len(self._regions))
+
+    def _factors(self, place: int, axis: AxisOperator) -> tuple[int, list[Floats]]:
+        """Return an axis's norm, its variances of all blocks, and the inner products of each region's boxes."""
+        key = place, id(axis)
+        if key not in self._known:
+            own = [axis.variance_of_ranges(self._low[:, place], self._high[:, place])]
+            for region in self._regions:
+                weights = axis.noise_weights(np.array([box.mask(place) for box in region.boxes], dtype=np.float64))
+                own.append(weights @ weights.T)
+            self._known[key] = axis, largest_column(axis), own
+        _, norm, factors = self._known[key]
+        return norm, factors

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
 from veilcube.operators import HalvingTree, NodeCounts
-from veilcube.privacy import PrivacyStatement, epsilon_of
+from veilcube.privacy import Neighbours, PrivacyStatement, epsilon_of, unit_sensitivity
 from veilcube.privacy.event import laplace_events
 from veilcube.release.measurement import NoisyMeasurement
 from veilcube.schema import Schema
@@ -49,8 +49,21 @@ class ReleaseRecord:
         declared = {event.scale for event in laplace_events(self.statement.event)}
         if not declared.issuperset(measurement.noise.scale for measurement in self.measurements):
             raise ReleaseFileError("a measurement of the release has other noise than its privacy statement declares")
+        if not self._declares_enough:
+            raise ReleaseFileError("the privacy statement of the release declares less than its strategy reveals")
         if not _sums_fit([measurement.values for measurement in self.measurements]):
             raise ReleaseFileError("the measured values of the release are so large that their sums leave 64 bits")
+
+    @property
+    def _declares_enough(self) -> bool:
+        """Whether a release of one measurement states no smaller sensitivity than its strategy has."""
+        if len(self.measurements) != 1 or isinstance(self.measurements[0].operator, NodeCounts):
+            return True
+        operator, stated = self.measurements[0].operator, self.statement
+        added = operator.sensitivity("add-remove")
+        exchanged = operator.sensitivity("replace") if stated.neighbours is Neighbours.REPLACE else 2 * added
+        least = unit_sensitivity(added, exchanged, stated.unit, stated.neighbours)
+        return all(event.sensitivity >= least for event in laplace_events(stated.event))
 
 
 def _sums_fit(arrays: Sequence[NDArray[np.int64]]) -> bool:

@@ -242,7 +242,7 @@ class Nominal(Attribute):
         try:
             listed = Hierarchy.flat(values) if values is not None else None
             self._hierarchy = listed if hierarchy is None and listed is not None else Hierarchy.read(hierarchy)
-            if listed is not None:
+            if listed is not None and hierarchy is not None:
                 self._hierarchy.require_leaves(listed.leaves)
         except SchemaError as problem:
             raise SchemaError(f"attribute '{name}': {problem}") from problem

@@ -85,10 +85,11 @@ class Hierarchy:
 
     def require_leaves(self, values: Sequence[str]) -> None:
         """Refuse a hierarchy that misses one of these values or has another one."""
-        missed = [value for value in values if value not in set(self.leaves)]
+        ours, theirs = set(self.leaves), set(values)
+        missed = [value for value in values if value not in ours]
         if missed:
             raise SchemaError(f"the hierarchy misses the value '{missed[0]}'; put it into a group")
-        added = [leaf for leaf in self.leaves if leaf not in set(values)]
+        added = [leaf for leaf in self.leaves if leaf not in theirs]
         if added:
             raise SchemaError(f"the hierarchy has '{added[0]}', which is not among the values; leave one of them out")
 

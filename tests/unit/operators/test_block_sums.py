@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from veilcube.analyst.estimate.block_sums import BlockSums
+from veilcube.operators.block_sums import BlockSums
 
 
 @pytest.mark.parametrize("shape", [(7,), (5, 6), (3, 4, 5), (2, 3, 2, 3)])

@@ -171,6 +171,8 @@ def test_axes_survive_their_plain_data(axis: AxisOperator) -> None:
         {"multipliers": [[1, 4], [2, 2]]},
         {"multipliers": [[1, 4], [2, 2], [3, 0]]},
         {"multipliers": [[1, 4], [1, 4], [2, 2], [3, 1]]},
+        {"multipliers": [[1, 4], [2, 2], [3, 1], [4, 1]]},
+        {"multipliers": [[1, 4], [2, 2], [3, 2**49]]},
         {"multipliers": 7},
     ],
 )
@@ -183,6 +185,21 @@ def test_a_huge_axis_is_read_without_taking_memory() -> None:
     data = {"kind": "nominal", "size": 2**40, "runs": [[2**40]], "multipliers": [[1, 2], [2**40, 1]]}
     assert read_axis(data).rows == 2**40 + 1
     assert read_axis({"kind": "haar", "size": 2**40}).rows == 2**40
+
+
+def test_a_long_axis_is_planned_without_a_tree() -> None:
+    axis = HaarAxis(2**40)
+    assert axis.largest_column == 41
+    assert ProductOperator((axis,), ("age",)).sensitivity("replace") == 80
+    assert axis.variance_of_ranges(np.array([0]), np.array([2**40 - 1])).tolist() == [1.0]
+
+
+def test_wide_groups_are_answered_by_runs_of_children() -> None:
+    wide = NominalAxis(50_000, [np.array([0, 50_000])])
+    low = np.arange(10_000)
+    found = wide.variance_of_ranges(low, low + 30_000)
+    weights = wide.noise_weights((np.arange(50_000) >= 5) * (np.arange(50_000) <= 30_005) * 1.0)
+    assert found[5] == pytest.approx((weights**2).sum())
 
 
 def test_levels_that_do_not_refine_each_other_are_refused() -> None:

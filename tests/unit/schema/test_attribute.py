@@ -165,6 +165,10 @@ class TestNominal:
         with pytest.raises(QueryError, match=r"'b'$"):
             Nominal("a", ["a", "b"]).cells_of("z")
 
+    def test_many_values_beside_a_hierarchy_take_no_time(self) -> None:
+        values = [f"v{i}" for i in range(50_000)]
+        assert Nominal("a", values, hierarchy={"G": values}).regular_size == 50_000
+
     def test_takes_values_beside_a_hierarchy_that_holds_them_all(self) -> None:
         both = Nominal("a", ["y", "x"], hierarchy={"G": ["x", "y"]})
         assert both == Nominal("a", hierarchy={"G": ["x", "y"]})

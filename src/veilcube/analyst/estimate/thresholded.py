@@ -105,15 +105,16 @@ class Bands:
 
     def excesses(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return for each band how many coefficients reach its threshold, by how much in all, and in squares."""
-        parts: list[Floats] = []
+        parts: dict[int, Floats] = {}
 
         def work(start: int, stop: int) -> None:
             sums = np.zeros((3, theta.size))
             _add_excesses(self.values, self.rows, self.columns, theta, sums, start, stop)
-            parts.append(sums)
+            parts[start] = sums
 
         share_out(work, len(self.values), self.values.size)
-        count, excess, squares = np.sum(parts, axis=0)
+        # Added in the order of the parts and not in that in which they were done, so that sums are always the same.
+        count, excess, squares = np.sum([parts[start] for start in sorted(parts)], axis=0)
         return count, excess, squares
 
     def shrunk(self, theta: Floats) -> Floats:
