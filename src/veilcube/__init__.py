@@ -8,22 +8,26 @@ True
 
 from veilcube.analyst import DateAnswer, Release
 from veilcube.analyst import open_release as open
+from veilcube.analyst.observations import posterior
 from veilcube.curator.counting import count
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import VeilcubeError
-from veilcube.planner import Identity, Marginals, Plan, Tree, Wavelet, plan
+from veilcube.planner import Adaptive, Identity, KdTree, Marginals, Plan, Tree, Wavelet, plan
 from veilcube.privacy import PrivacyStatement
 from veilcube.query import Answer, Answers, Workload
+from veilcube.regions import grow_regions, smooth
 from veilcube.schema import Nominal, Ordinal, Schema
 from veilcube.session import release
 
 __all__ = [
+    "Adaptive",
     "Answer",
     "Answers",
     "Cube",
     "DateAnswer",
     "Identity",
+    "KdTree",
     "Ledger",
     "Marginals",
     "Nominal",
@@ -37,7 +41,10 @@ __all__ = [
     "Wavelet",
     "Workload",
     "count",
+    "grow_regions",
     "open",
     "plan",
+    "posterior",
     "release",
+    "smooth",
 ]

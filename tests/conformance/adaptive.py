@@ -18,7 +18,7 @@ from conformance.members import MechanismMember
 from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube
-from veilcube.curator.mechanisms import refined_tree
+from veilcube.curator.mechanisms import AdaptiveMechanism, adaptive, refined_tree
 from veilcube.curator.noise import discrete_laplace
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyUnit, epsilon_of
@@ -79,8 +79,10 @@ def check_steps_depend_on_outputs_only(member: MechanismMember, epsilon: str, ne
                 assert nodes_of(one) == nodes_of(other), "which nodes are measured depends on more than outputs"
 
 
-def nodes_of(part: NoisyMeasurement) -> tuple[int, tuple[int, ...]]:
-    return part.operator.level, tuple(part.operator.chosen.tolist())
+def nodes_of(part: NoisyMeasurement) -> tuple[str, tuple[int, ...]]:
+    """Return which rows a part measures: what its operator says of itself, and its nodes or regions if it has any."""
+    chosen = getattr(part.operator, "chosen", np.zeros(0))
+    return str(part.operator.to_dict()), tuple(chosen.ravel().tolist())
 
 
 @dataclass
@@ -94,9 +96,23 @@ class ScriptedStops:
         return np.array(taken, dtype=bool)
 
 
+def every_partition(cells: int) -> Iterator[NDArray[np.int64]]:
+    """List all partitions of some cells, as labels in the order of their first cells."""
+    labels = [[0]]
+    for _ in range(1, cells):
+        labels = [[*before, label] for before in labels for label in range(max(before) + 2)]
+    return (np.array(partition) for partition in labels)
+
+
 def every_course(member: MechanismMember, schema: Schema, chosen: Plan) -> Iterator[tuple[NoisyMeasurement, ...]]:
-    """Carry out a refined tree once for every pattern of stops that is possible."""
+    """Carry out a mechanism once for everything that it may decide: all patterns of stops, or all partitions."""
     cube = cube_of(schema, (0, 1, 1, 4), chosen.unit)
+    if isinstance(member.mechanism, AdaptiveMechanism):
+        for labels in every_partition(schema.cells):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(adaptive, "_chosen_regions", lambda *_, found=labels: found.reshape(schema.shape))
+                yield measure(member, cube, chosen, RecordedNoise(1))
+        return
     decisions = sum(chosen.operator.tree.nodes(level) for level in chosen.design.levels[:-1])
     seen = set()
     for script in product([False, True], repeat=decisions):
@@ -139,7 +155,7 @@ def _loss(
     return sum(
         largest_log_ratio(int(shift), part.noise.scale, known)
         for part in published
-        for shift in part.operator.apply(change)
+        for shift in part.operator.apply(change).ravel()
     )
 
 

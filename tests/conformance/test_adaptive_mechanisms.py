@@ -18,8 +18,9 @@ from conformance.small_tables import SCHEMAS
 from support.refined_trees import EveryLevel
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms import NoiseSampler, RefinedTreeMechanism, refined_tree
-from veilcube.planner import Plan
+from veilcube.curator.mechanisms import AdaptiveMechanism, NoiseSampler, RefinedTreeMechanism, adaptive, refined_tree
+from veilcube.planner import Adaptive, Plan
+from veilcube.planner.adaptive_design import AdaptiveDesign
 from veilcube.planner.refined_tree import RefinedDesign
 from veilcube.privacy import Event, PrivacyUnit
 from veilcube.release import NoisyMeasurement
@@ -128,6 +129,37 @@ def test_refunding_an_ancestor_whose_other_cells_go_on_fails(monkeypatch: pytest
     monkeypatch.setattr(refined_tree, "_highest_stopped", lambda tree, *_: [(tree.depth, np.zeros(1, dtype=np.int64))])
     with pytest.raises(AssertionError, match="exceeds epsilon"):
         check_losses(REFINED, "1", "add-remove", ROW)
+
+
+def test_regions_that_look_at_exact_counts_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    def peeking(self: object, cube: Cube, *rest: object) -> object:
+        peeked = np.unique(cube.exact_counts.ravel(), return_inverse=True)[1].reshape(cube.exact_counts.shape)
+        monkeypatch.setattr(adaptive, "_chosen_regions", lambda *_: peeked)
+        return AdaptiveMechanism.measure(self, cube, *rest)
+
+    cheating = type("Peeking", (AdaptiveMechanism,), {"measure": peeking})
+    with pytest.raises(AssertionError):
+        check_steps_depend_on_outputs_only(
+            MechanismMember("peeking", ADAPTIVE[2].strategy, cheating()), "1", "add-remove", seed=7
+        )
+
+
+def test_a_second_step_with_five_percent_too_little_noise_fails() -> None:
+    class Greedy(AdaptiveDesign):
+        def scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, Fraction]:
+            cells, regions = super().scales(epsilon, sensitivity)
+            return cells, regions * Fraction(95, 100)
+
+        def event(self, epsilon: Fraction, sensitivity: int) -> Event:
+            return AdaptiveDesign(**vars(self)).event(epsilon, sensitivity)
+
+    class GreedyBlocks(Adaptive):
+        def design(self, schema: Schema) -> AdaptiveDesign:
+            return Greedy(**vars(super().design(schema)))
+
+    greedy = MechanismMember("greedy", GreedyBlocks(partition="blocks", split=0.5), AdaptiveMechanism())
+    with pytest.raises(AssertionError, match="exceeds epsilon"):
+        check_losses(greedy, "1", "add-remove", ROW)
 
 
 def test_stops_that_look_at_exact_counts_fail(monkeypatch: pytest.MonkeyPatch) -> None:

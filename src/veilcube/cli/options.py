@@ -33,7 +33,7 @@ Strategy: TypeAlias = Annotated[
     typer.Option(
         "--strategy",
         metavar="NAME",
-        help="What to measure: auto, identity, tree, refined tree, wavelet, marginals or matched.",
+        help="What to measure: auto, identity, tree, refined tree, wavelet, adaptive, kd tree, marginals, matched.",
     ),
 ]
 Confidence: TypeAlias = Annotated[

@@ -12,6 +12,7 @@ from veilcube.operators.marginals import read_marginals
 from veilcube.operators.nodes import NodeCounts, read_nodes
 from veilcube.operators.nominal import NominalAxis
 from veilcube.operators.product import ProductOperator, read_axis, read_product
+from veilcube.operators.regions import RegionCounts, read_regions
 from veilcube.operators.tree import TreeAxis
 from veilcube.operators.tree_shape import hierarchy_levels, tree_fanouts, tree_levels
 
@@ -20,6 +21,7 @@ _READERS: Mapping[str, OperatorReader] = {
     "product": read_product,
     "marginals": read_marginals,
     "nodes": read_nodes,
+    "regions": read_regions,
 }
 
 
@@ -46,6 +48,7 @@ __all__ = [
     "Operator",
     "OperatorWithArrays",
     "ProductOperator",
+    "RegionCounts",
     "TreeAxis",
     "hierarchy_levels",
     "read_axis",

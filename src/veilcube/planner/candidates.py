@@ -12,6 +12,7 @@ from veilcube.errors import PlanError
 from veilcube.operators import Operator
 from veilcube.operators.marginals import require_few_tables
 from veilcube.operators.matched import LARGEST_MATCHED
+from veilcube.planner.adaptive_strategy import Adaptive, KdTree
 from veilcube.planner.axis_options import MOST_CELLS_TO_SEARCH
 from veilcube.planner.default_workload import default_workload
 from veilcube.planner.marginals_strategy import Marginals
@@ -59,6 +60,8 @@ _NAMED: Mapping[str, Callable[[], Strategy]] = {
     "marginals": Marginals,
     "matched": _Matching,
     "wavelet": Wavelet,
+    "adaptive": Adaptive,
+    "kd tree": KdTree,
 }
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import PlanError, PrivacyError, QueryError, VeilcubeError
-from veilcube.operators import HalvingTree, Operator
+from veilcube.operators import Operator
+from veilcube.planner.adaptive_design import AdaptiveDesign
+from veilcube.planner.adaptive_strategy import Adaptive
 from veilcube.planner.candidates import candidates_for, named_strategy, natural_workload
 from veilcube.planner.half_width import (
     AnswerNoise,
@@ -87,9 +89,10 @@ class Plan:
     @cached_property
     def sensitivity(self) -> int:
         """The largest L1 change of the measurements when one unit changes."""
-        return unit_sensitivity(
-            self.operator.sensitivity("add-remove"), self.operator.sensitivity("replace"), self.unit, self.neighbours
-        )
+        added = self.operator.sensitivity("add-remove")
+        # Exchanges take longer to compare, and matter to nobody whose rows only come and go.
+        exchanged = self.operator.sensitivity("replace") if self.neighbours is Neighbours.REPLACE else 2 * added
+        return unit_sensitivity(added, exchanged, self.unit, self.neighbours)
 
     @cached_property
     def noise(self) -> DiscreteLaplace:
@@ -97,9 +100,11 @@ class Plan:
         return DiscreteLaplace(scale_for(self.epsilon, self.sensitivity))
 
     @cached_property
-    def design(self) -> RefinedDesign | None:
-        """The steps of a refined tree; None for strategies that measure once."""
-        return self.strategy.design(self.schema) if isinstance(self.strategy, Tree) and self.strategy.refine else None
+    def design(self) -> RefinedDesign | AdaptiveDesign | None:
+        """The steps of a refined tree or an adaptive release; None for strategies that measure once."""
+        if isinstance(self.strategy, Adaptive) or (isinstance(self.strategy, Tree) and self.strategy.refine):
+            return self.strategy.design(self.schema)
+        return None
 
     @cached_property
     def step_sensitivity(self) -> int:
@@ -118,7 +123,7 @@ class Plan:
         """What may be published at most: every measurement with the law of its noise."""
         if self.design is None:
             return [(self.operator, self.noise)]
-        return self.design.parts(HalvingTree.of(self.schema), self.epsilon, self.step_sensitivity)
+        return self.design.measured(self.schema, self.epsilon, self.step_sensitivity)
 
     def stddev(self, workload: Workload) -> NDArray[np.float64]:
         """Return the exact standard deviation of the least-squares answer to each query."""
@@ -222,8 +227,8 @@ def choose(plans: Sequence[Plan]) -> Plan:
     That is the one with the least expected error of least squares, unless a refined tree comes near: its error is
     planned as if nothing could be refunded and nothing learned from the shape of the data, and turns out lower.
     """
-    refined = [option for option in plans if option.design is not None]
-    others = [option for option in plans if option.design is None]
+    refined = [option for option in plans if isinstance(option.design, RefinedDesign)]
+    others = [option for option in plans if not isinstance(option.design, RefinedDesign)]
     for option in refined:
         general = [other.expected_error for other in others if other.strategy.name not in FITTED]
         if option.expected_error <= REFINING_GAINS * min(general, default=inf):

@@ -47,8 +47,9 @@ class RefinedDesign:
             for step in range(len(self.weights) - 1)
         )
 
-    def parts(self, tree: HalvingTree, epsilon: Fraction, sensitivity: int) -> list[tuple[Operator, DiscreteLaplace]]:
+    def measured(self, schema: Schema, epsilon: Fraction, sensitivity: int) -> list[tuple[Operator, DiscreteLaplace]]:
         """Return the largest measurements that may be published: each level, and those above it for its refunds."""
+        tree = HalvingTree.of(schema)
         found: list[tuple[Operator, DiscreteLaplace]] = []
         for level, scale in zip(self.levels, self.scales(epsilon, sensitivity), strict=True):
             found.append((NodeCounts(tree, level, tree.nodes(level)), DiscreteLaplace(scale)))

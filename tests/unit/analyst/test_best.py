@@ -7,6 +7,7 @@ import veilcube as vc
 from support.releases import release_of
 from veilcube.analyst.estimate.best import MOST_DISAGREEMENT, disagreement
 from veilcube.analyst.estimate.least_squares import LeastSquares
+from veilcube.analyst.estimate.posterior import Posterior
 
 SCHEMA = vc.Schema([vc.Ordinal("income", 0, 255)])
 SMOOTH = (200 * np.exp(-np.arange(256) / 60)).astype(np.int64)
@@ -33,7 +34,7 @@ def test_rough_categories_are_read_by_least_squares() -> None:
 def test_disagreement_is_small_where_neighbours_are_alike() -> None:
     release = release_of(SCHEMA, SMOOTH, 0.1, 4, "identity")
     record = release.record
-    assert disagreement(record, lambda estimator: estimator.fit(record)) < MOST_DISAGREEMENT
+    assert disagreement(record, lambda estimator: estimator.fit(record), Posterior()) < MOST_DISAGREEMENT
 
 
 def test_disagreement_counts_variances_of_least_squares() -> None:
@@ -53,4 +54,4 @@ def test_disagreement_counts_variances_of_least_squares() -> None:
 
     ranges = vc.Workload.random_ranges(SCHEMA, 500, seed=0)
     lengths = (ranges.high - ranges.low + 1)[:, 0]
-    assert disagreement(record, lambda _: Shifted()) == pytest.approx(lengths.mean())
+    assert disagreement(record, lambda _: Shifted(), Posterior()) == pytest.approx(lengths.mean())

@@ -74,6 +74,17 @@ def test_best_is_what_the_strategy_asked_for_and_the_plain_answer_stays() -> Non
     assert release.count(age=(3, 40), estimator="least_squares") != release.count(age=(3, 40), estimator="thresholded")
 
 
+def test_thresholds_that_disagree_with_least_squares_are_not_followed() -> None:
+    wide = vc.Schema([vc.Ordinal("place", 0, 499), vc.Ordinal("income", 0, 15)])
+    rng = np.random.default_rng(8)
+    # Alike everywhere, and below the noise of any one place: thresholds remove what all places together show.
+    counts = rng.poisson(np.broadcast_to(np.linspace(0, 4, 16), (500, 16)))
+    release = release_of(wide, counts, 0.5, 9, vc.Wavelet(flat=["place"], threshold=True))
+    rich = {"income": (12, 15)}
+    assert release.count(**rich) == release.count(**rich, estimator="least_squares")
+    assert abs(release.count(**rich, estimator="thresholded").value - counts[:, 12:].sum()) > 1000
+
+
 def test_separate_thresholds_tell_sub_matrices_apart() -> None:
     rng = np.random.default_rng(4)
     counts = np.stack([np.full(64, 100), rng.integers(0, 10_000, 64)], axis=1)

@@ -6,6 +6,7 @@ from veilcube.analyst.estimate.guaranteed import Guarantee
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.nonnegative import Nonnegative
 from veilcube.analyst.estimate.posterior import Posterior
+from veilcube.analyst.estimate.shrunken import Shrunken
 from veilcube.analyst.estimate.thresholded import Thresholded
 from veilcube.errors import QueryError
 from veilcube.release import ReleaseRecord
@@ -16,6 +17,7 @@ ESTIMATORS: tuple[Estimator, ...] = (
     Posterior(),
     Thresholded(),
     Thresholded(is_pooled=False),
+    Shrunken(),
 )
 
 

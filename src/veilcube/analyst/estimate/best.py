@@ -10,10 +10,11 @@ MOST_DISAGREEMENT.
 import numpy as np
 
 from veilcube.analyst.estimate.base import Estimator, Fit
-from veilcube.analyst.estimate.block_sums import BlockSums
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.posterior import Posterior
+from veilcube.analyst.estimate.shrunken import Shrunken
 from veilcube.analyst.estimate.thresholded import wanted_thresholding
+from veilcube.operators.block_sums import BlockSums
 from veilcube.planner.refined_tree import has_like_neighbours
 from veilcube.query import Workload
 from veilcube.release import ReleaseRecord
@@ -28,19 +29,22 @@ def best_estimator(record: ReleaseRecord, fit: Fit) -> Estimator:
     """Return what the plan asked for, else the posterior where it suits the release, and least squares elsewhere."""
     thresholded = wanted_thresholding(record)
     if thresholded is not None:
-        return thresholded
+        return thresholded if disagreement(record, fit, thresholded) <= MOST_DISAGREEMENT else LeastSquares()
+    if Shrunken().can_read(record):
+        return Shrunken()
     unbiased, posterior = LeastSquares(), Posterior()
     if not unbiased.can_read(record):
         return posterior
     is_comparable = LEAST_CELLS_TO_COMPARE <= record.schema.cells <= MOST_CELLS_TO_COMPARE
     if not is_comparable or not has_like_neighbours(record.schema) or not posterior.can_read(record):
         return unbiased
-    return posterior if disagreement(record, fit) <= MOST_DISAGREEMENT else unbiased
+    return posterior if disagreement(record, fit, posterior) <= MOST_DISAGREEMENT else unbiased
 
 
-def disagreement(record: ReleaseRecord, fit: Fit) -> float:
-    """Return how far the posterior is from least squares over random ranges, in variances of least squares."""
+def disagreement(record: ReleaseRecord, fit: Fit, other: Estimator) -> float:
+    """Return how far another estimator is from least squares over random ranges, in variances of least squares."""
     ranges = Workload.random_ranges(record.schema, QUERIES, seed=0)
     plain = fit(LeastSquares()).rectangles(ranges.low, ranges.high, ANY_CONFIDENCE)
-    smooth = BlockSums(fit(Posterior()).cells())(ranges.low, ranges.high)
-    return float(np.mean(np.square((smooth - plain.value) / plain.stddev)))
+    found = BlockSums(fit(other).cells())(ranges.low, ranges.high)
+    apart = np.divide(found - plain.value, plain.stddev, out=np.zeros_like(found), where=plain.stddev > 0)
+    return float(np.mean(np.square(apart)))

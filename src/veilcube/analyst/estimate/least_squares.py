@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimates
-from veilcube.analyst.estimate.block_sums import BlockSums
+from veilcube.analyst.estimate.cells_and_regions import AdaptiveEstimate, is_adaptive
 from veilcube.analyst.estimate.grouping import group_cells
 from veilcube.analyst.estimate.linear import LinearEstimate
 from veilcube.operators import IdentityOperator
+from veilcube.operators.block_sums import BlockSums
 from veilcube.operators.moments import BoundedMoments, LinearAnswers, OperatorWithNoiseWeights
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.privacy.summed_noise import half_widths, two_weight_half_widths, weighted_half_width
@@ -34,12 +35,16 @@ class LeastSquares:
 
     def can_read(self, record: ReleaseRecord) -> bool:
         """Whether the release is one measurement whose operator tells the noise of its answers."""
+        if is_adaptive(record):
+            return True
         if len(record.measurements) != 1:
             return False
         return isinstance(record.measurements[0].operator, IdentityOperator | OperatorWithNoiseWeights)
 
-    def fit(self, record: ReleaseRecord) -> "IdentityEstimate | LinearEstimate":
+    def fit(self, record: ReleaseRecord) -> "IdentityEstimate | LinearEstimate | AdaptiveEstimate":
         """Return its answers about this release."""
+        if is_adaptive(record):
+            return AdaptiveEstimate(record)
         measurement = record.measurements[0]
         operator = measurement.operator
         if isinstance(operator, LinearAnswers):

@@ -14,6 +14,7 @@ from veilcube.operators.moments import LinearAnswers, Moments, union_bound
 from veilcube.schema import Region
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,9 @@ class RegionNoise:
     def of_each(self) -> Moments:
         """Return the moments of every group's count."""
         shape = tuple(self.whole.shape[axis] for axis in self.axes)
+        block = self.whole.rectangle()
+        if block is not None:
+            return self._of_cut_block(*block, shape)
         groups = [self._group(index) for index in np.ndindex(*shape)]
         return _stack([self.operator.moments_of_region(group) for group in groups], shape)
 
@@ -49,6 +53,17 @@ class RegionNoise:
         both = everything - first.second - rest.second
         second = np.maximum(inside**2 * first.second + outside**2 * rest.second + inside * outside * both, 0.0)
         return union_bound(second, [first, rest], (inside, outside))
+
+    def _of_cut_block(self, low: Integers, high: Integers, shape: tuple[int, ...]) -> Moments:
+        """Return the moments of every group of one block: blocks themselves, or empty where a group lies outside."""
+        index = np.indices(shape, dtype=np.int64).reshape(len(shape), -1).T
+        lows, highs = np.tile(low, (len(index), 1)), np.tile(high, (len(index), 1))
+        lows[:, list(self.axes)] = highs[:, list(self.axes)] = index
+        inside = ((low <= lows) & (highs <= high)).all(axis=1)
+        moments = self.operator.moments_of_rectangles(lows[inside], highs[inside])
+        found = np.zeros((3, len(index)))
+        found[:, inside] = moments.second, moments.fourth, moments.sixth
+        return Moments(*found.reshape(3, *shape), bounded=moments.bounded)
 
     def _cut(self, keep: Callable[[NDArray[np.int64], int], NDArray[np.bool_]], steps: int) -> Moments:
         (axis,) = self.axes

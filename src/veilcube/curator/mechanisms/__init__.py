@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from veilcube.curator.mechanisms.adaptive import AdaptiveMechanism
 from veilcube.curator.mechanisms.base import Mechanism, NoiseSampler
 from veilcube.curator.mechanisms.identity import IdentityMechanism
 from veilcube.curator.mechanisms.linear import LinearMechanism
@@ -16,6 +17,7 @@ _MECHANISMS: Mapping[str, Mechanism] = {
     "matched": LinearMechanism(),
     "wavelet": LinearMechanism(),
     "refined tree": RefinedTreeMechanism(),
+    "adaptive": AdaptiveMechanism(),
 }
 
 
@@ -24,4 +26,12 @@ def mechanism_for(plan: Plan) -> Mechanism:
     return _MECHANISMS[plan.strategy.name]
 
 
-__all__ = ["IdentityMechanism", "LinearMechanism", "Mechanism", "NoiseSampler", "RefinedTreeMechanism", "mechanism_for"]
+__all__ = [
+    "AdaptiveMechanism",
+    "IdentityMechanism",
+    "LinearMechanism",
+    "Mechanism",
+    "NoiseSampler",
+    "RefinedTreeMechanism",
+    "mechanism_for",
+]

@@ -56,7 +56,7 @@ class RefinedTreeMechanism:
 
 
 def _design_of(plan: Plan) -> RefinedDesign:
-    if plan.design is None:
+    if not isinstance(plan.design, RefinedDesign):
         raise PlanError("the plan is not for a refined tree; plan with Tree(refine=True)")
     return plan.design
 

@@ -1,0 +1,127 @@
+"""Smoothing that goes as far as the data allow: a table is split into details of growing scale, and each is shrunk.
+
+The undecimated transform smooths the cells with a short kernel whose taps lie 1, 2, 4, ... cells apart; the details of
+a scale are what that smoothing takes away. Noise of variance v in the cells has the known variance v c_j in the details
+of scale j. Where the mean square e of nearby details is about that, they are noise; where it is more, they are signal.
+So each is multiplied by max(e - v c_j, 0) / e, the empirical-Bayes (Wiener) factor. Nothing is shifted, so there is
+nothing to average over shifts.
+
+The kernel (1, 2, 1)/4 removes most noise but also bends every curve a little, in the same direction over a whole slope,
+which adds up in sums. (-1, 4, 10, 4, -1)/16 keeps cubic curves and removes less. Edges are reflected, which keeps
+totals.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.operators.parallel import compiled, share_out
+
+Floats = NDArray[np.float64]
+
+REACH_OF_MEANS = 3
+MOST_SCALES = 4
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """A kernel of an odd number of taps that sum to 1."""
+
+    taps: tuple[float, ...]
+
+    def __call__(self, cells: Floats, variance: float, along: Sequence[bool]) -> Floats:
+        """Return the cells with the details of every scale shrunk as far as noise of this variance explains them.
+
+        ``along`` tells on which axes neighbours may be alike.
+        """
+        axes = [axis for axis, size in enumerate(cells.shape) if along[axis] and size > 1]
+        remaining, kept = cells, np.zeros_like(cells)
+        scales = scales_of([cells.shape[axis] for axis in axes])
+        for scale, share in enumerate(detail_variances(self.taps, scales, len(axes))):
+            coarser = _filtered(remaining, np.array(self.taps), 2**scale, axes)
+            details = remaining - coarser
+            means = _filtered(details * details, _flat(REACH_OF_MEANS), 2**scale, axes)
+            kept += details * np.maximum(means - variance * share, 0.0) / np.maximum(means, np.finfo(np.float64).tiny)
+            remaining = coarser
+        return kept + remaining
+
+
+PLAIN = Smoother((0.25, 0.5, 0.25))
+CURVED = Smoother((-1 / 16, 4 / 16, 10 / 16, 4 / 16, -1 / 16))
+
+
+def scales_of(sizes: Sequence[int]) -> int:
+    """Return how many scales of details axes of these sizes have room for."""
+    return max(0, min(MOST_SCALES, max(sizes, default=1).bit_length() - 2))
+
+
+@lru_cache(maxsize=64)
+def detail_variances(taps: tuple[float, ...], scales: int, dimensions: int) -> tuple[float, ...]:
+    """Return the variance of the details of each scale if the cells have independent noise of variance 1.
+
+    The smoothing of all axes multiplies, so inner products of its weights are powers of those of one axis.
+    """
+    before, found = np.ones(1), []
+    for scale in range(scales):
+        spaced = np.zeros((len(taps) - 1) * 2**scale + 1)
+        spaced[:: 2**scale] = taps
+        after = np.convolve(before, spaced)
+        padded = np.pad(before, (after.size - before.size) // 2)
+        own, both, next_own = padded @ padded, padded @ after, after @ after
+        found.append(float(own**dimensions - 2 * both**dimensions + next_own**dimensions))
+        before = after
+    return tuple(found)
+
+
+def _flat(reach: int) -> Floats:
+    return np.full(2 * reach + 1, 1 / (2 * reach + 1))
+
+
+def _filtered(cells: Floats, taps: Floats, spacing: int, axes: Sequence[int]) -> Floats:
+    """Return the cells smoothed along some axes, with taps so many cells apart."""
+    result = cells
+    for axis in axes:
+        behind = int(np.prod(cells.shape[axis + 1 :], dtype=np.int64))
+        block = np.ascontiguousarray(result).reshape(-1, cells.shape[axis], behind)
+        smoothed = np.empty_like(block)
+        _share(block, smoothed, taps, spacing)
+        result = smoothed.reshape(cells.shape)
+    return result
+
+
+def _share(block: Floats, smoothed: Floats, taps: Floats, spacing: int) -> None:
+    reach = spacing * (taps.size // 2)
+    sources = _reflected(block.shape[1], reach)
+    rows = block.shape[0] * block.shape[1]
+    share_out(lambda low, high: _smooth_rows(block, smoothed, taps, spacing, sources, low, high), rows, block.size)
+
+
+@lru_cache(maxsize=256)
+def _reflected(size: int, reach: int) -> NDArray[np.int64]:
+    """Return which cell stands at each position from -reach to size + reach, the edges reflected."""
+    positions = np.arange(-reach, size + reach) % (2 * size)
+    return np.where(positions < size, positions, 2 * size - 1 - positions)
+
+
+@compiled
+def _smooth_rows(
+    block: Floats, smoothed: Floats, taps: Floats, spacing: int, sources: NDArray[np.int64], low: int, high: int
+) -> None:
+    size, behind = block.shape[1], block.shape[2]
+    for row in range(low, high):
+        before, i = row // size, row % size
+        if behind == 1:  # neighbours along the last axis
+            total = 0.0
+            for k in range(taps.size):
+                total += taps[k] * block[before, sources[i + k * spacing], 0]
+            smoothed[before, i, 0] = total
+            continue
+        for c in range(behind):
+            smoothed[before, i, c] = 0.0
+        for k in range(taps.size):
+            source, tap = sources[i + k * spacing], taps[k]
+            for c in range(behind):
+                smoothed[before, i, c] += tap * block[before, source, c]

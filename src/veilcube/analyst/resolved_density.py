@@ -1,0 +1,125 @@
+"""A density on an interval as Legendre polynomials on panels, refined until every panel resolves it.
+
+The density is analytic between given corners and falls off on both sides, so panels that end at the corners converge
+geometrically. Each panel is resolved relative to its own largest value: far tails keep their digits too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.polynomial import legendre
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+Floats = NDArray[np.float64]
+
+_ORDER = 20
+_NODES, _WEIGHTS = legendre.leggauss(_ORDER)
+# Values at the nodes to Legendre coefficients: Gauss quadrature of the products is exact at this order.
+_TO_COEFFICIENTS = legendre.legvander(_NODES, _ORDER - 1).T * _WEIGHTS * (np.arange(_ORDER)[:, np.newaxis] + 0.5)
+_RESOLVED = 1e-12
+_EPS = float(np.finfo(np.float64).eps)
+_MOST_ROUNDS = 60
+_MOST_PANELS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedDensity:
+    """Panels in ascending order: their ends, and one row of Legendre coefficients for each; not normalised."""
+
+    low: Floats
+    high: Floats
+    coefficients: Floats
+
+    @cached_property
+    def masses(self) -> Floats:
+        """The integral over each panel."""
+        return np.asarray((self.high - self.low) * self.coefficients[:, 0])
+
+    @cached_property
+    def mass(self) -> float:
+        """The integral over all panels."""
+        return float(self.masses.sum())
+
+    def moments(self) -> tuple[float, float]:
+        """The mean and the standard deviation of the normalised density."""
+        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
+        points = middle[:, np.newaxis] + half[:, np.newaxis] * _NODES
+        weights = legendre.legval(_NODES, self.coefficients.T) * half[:, np.newaxis] * _WEIGHTS
+        mean = float((weights * points).sum() / self.mass)
+        return mean, float(np.sqrt((weights * (points - mean) ** 2).sum() / self.mass))
+
+    def mass_up_to(self, point: float) -> float:
+        """The integral up to a point, with the digits of the lower tail."""
+        if point <= self.low[0]:
+            return 0.0
+        panel = int(np.searchsorted(self.high, point))
+        if panel == self.high.size:
+            return self.mass
+        return float(self.masses[:panel].sum()) + self._part_below(panel, self._local(panel, point))
+
+    def mass_above(self, point: float) -> float:
+        """The integral from a point on, with the digits of the upper tail."""
+        return self._mirrored().mass_up_to(-point)
+
+    def lower_quantile(self, mass: float) -> float:
+        """The point below which ``mass`` lies."""
+        cumulated = np.cumsum(self.masses)
+        panel = min(int(np.searchsorted(cumulated, mass)), cumulated.size - 1)
+        rest = mass - (float(cumulated[panel - 1]) if panel else 0.0)
+        if rest >= self.masses[panel]:
+            return float(self.high[panel])
+        local = float(brentq(lambda u: self._part_below(panel, u) - rest, -1.0, 1.0, xtol=1e-15, rtol=1e-14))
+        return float((self.low[panel] + self.high[panel]) / 2 + local * (self.high[panel] - self.low[panel]) / 2)
+
+    def upper_quantile(self, mass: float) -> float:
+        """The point above which ``mass`` lies."""
+        return -self._mirrored().lower_quantile(mass)
+
+    def _mirrored(self) -> "ResolvedDensity":
+        """The density of minus the variable: its lower tail is this one's upper tail."""
+        signs = (-1.0) ** np.arange(_ORDER)
+        return ResolvedDensity(-self.high[::-1], -self.low[::-1], self.coefficients[::-1] * signs)
+
+    def _local(self, panel: int, point: float) -> float:
+        return float((2 * point - self.low[panel] - self.high[panel]) / (self.high[panel] - self.low[panel]))
+
+    def _part_below(self, panel: int, local: float) -> float:
+        """The integral over the panel from its low end to the local coordinate in [-1, 1]."""
+        integral = legendre.legint(self.coefficients[panel], lbnd=-1)
+        return float(legendre.legval(local, integral) * (self.high[panel] - self.low[panel]) / 2)
+
+
+def resolve_density(log_density: Callable[[Floats], Floats], edges: Floats, rounding: float = 0.0) -> ResolvedDensity:
+    """Return exp(log_density) on the panels between the ascending ``edges``, halved until they resolve it.
+
+    ``rounding`` is how far log_density may be off, which no number of panels resolves.
+    """
+    low, high = edges[:-1], edges[1:]
+    done: list[tuple[Floats, Floats, Floats]] = []
+    panels = 0
+    for _ in range(_MOST_ROUNDS):
+        half = (high - low) / 2
+        points = ((low + high) / 2)[:, np.newaxis] + half[:, np.newaxis] * _NODES
+        heights = log_density(points)
+        coefficients = np.exp(heights) @ _TO_COEFFICIENTS.T
+        last = np.abs(coefficients[:, -2:]).max(axis=1)
+        # A node far from zero is itself rounded, which moves the logarithm by the slope times that.
+        misplaced = _EPS * np.maximum(np.abs(low), np.abs(high)) * np.abs(heights[:, -1] - heights[:, 0]) / (2 * half)
+        tolerance = np.maximum(_RESOLVED, 4 * (rounding + misplaced))
+        settled = last <= tolerance * np.abs(coefficients).max(axis=1)
+        # A panel of a few roundings cannot be halved any further.
+        settled |= half <= 1e-14 * np.maximum(np.abs(low), np.abs(high))
+        panels += 2 * int(np.count_nonzero(~settled)) + int(np.count_nonzero(settled))
+        if panels > _MOST_PANELS:
+            settled[:] = True
+        done.append((low[settled], high[settled], coefficients[settled]))
+        if np.all(settled):
+            break
+        low, middle, high = low[~settled], (low + high)[~settled] / 2, high[~settled]
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    lows, highs, rows = (np.concatenate(parts) for parts in zip(*done, strict=True))
+    order = np.argsort(lows)
+    return ResolvedDensity(lows[order], highs[order], rows[order])

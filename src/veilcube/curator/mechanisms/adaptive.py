@@ -1,0 +1,70 @@
+"""The adaptive mechanism: every cell, then the counts of regions that the noisy cells suggest.
+
+Claim: one unit changes the vector of cells by at most d in L1, and so the vector of the counts of disjoint regions.
+Noise of scale d / (ε w) on the cells costs ε w and noise of scale d / (ε (1 - w)) on the regions the rest. Which
+regions there are depends on the noisy cells only: docs/proofs/adaptive.md, Theorem 1.
+"""
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.curator.cube import Cube
+from veilcube.curator.ledger import Receipt
+from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
+from veilcube.errors import PlanError
+from veilcube.operators import IdentityOperator, RegionCounts
+from veilcube.operators.regions import Blocks
+from veilcube.planner import Plan
+from veilcube.planner.adaptive_design import AdaptiveDesign
+from veilcube.privacy import PrivacyStatement
+from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.regions import grow_regions, kd_regions, smooth, smoothed_difference_stddev
+from veilcube.release import NoisyMeasurement
+
+PROOF = "docs/proofs/adaptive.md#theorem-1"
+
+
+class AdaptiveMechanism:
+    """Measures the cells, chooses regions from what it published, and measures those."""
+
+    def claim(self, plan: Plan) -> PrivacyStatement:
+        """Return the promise: the plan's epsilon, by two measurements of which the second follows from the first."""
+        return claim_for(plan, PROOF)
+
+    def measure(
+        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
+    ) -> tuple[NoisyMeasurement, ...]:
+        """Return both measurements; the charge is redeemed before the first random bit."""
+        redeem_for(receipt, self.claim(plan))
+        design = plan.design
+        if not isinstance(design, AdaptiveDesign):
+            raise PlanError("the plan is not for an adaptive release; plan with Adaptive()")
+        of_cells, of_regions = map(DiscreteLaplace, design.scales(plan.epsilon, plan.step_sensitivity))
+        every_cell = IdentityOperator(plan.schema.shape, plan.schema.names)
+        noisy = draw_noise(of_cells.scale, every_cell.measurement_shape)
+        noisy += every_cell.apply(cube.exact_counts)
+        cells = NoisyMeasurement(every_cell, noisy, of_cells)
+        # From here on the cells are only read as they are published.
+        regions = RegionCounts.of(_chosen_regions(design, cells.values, of_cells.stddev))
+        totals = draw_noise(of_regions.scale, regions.measurement_shape)
+        totals += regions.apply(cube.exact_counts)
+        return cells, NoisyMeasurement(regions, totals, of_regions)
+
+
+def _chosen_regions(design: AdaptiveDesign, noisy: NDArray[np.int64], stddev: float) -> NDArray[np.int64]:
+    """Return the regions that a design makes of noisy cells, as labels."""
+    if design.partition == "grow":
+        apart = design.threshold * smoothed_difference_stddev(design.passes, noisy.ndim, stddev)
+        labels = grow_regions(smooth(noisy, design.passes), apart)
+    elif design.partition == "kd":
+        labels = kd_regions(noisy, stddev)
+    else:
+        return Blocks(noisy.shape, design.parts).labels
+    if noisy.size > 1 and labels.max() + 1 == noisy.size:
+        warnings.warn(
+            "every cell became a region of its own, so the second step measures the cells again; raise the threshold",
+            stacklevel=2,
+        )
+    return labels

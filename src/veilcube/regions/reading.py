@@ -1,0 +1,39 @@
+"""What the functions of this package accept: arrays of finite numbers, whole and positive parameters."""
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilcube.errors import QueryError
+
+
+def read_cells(cells: ArrayLike) -> NDArray[np.float64]:
+    """Return the cells as a contiguous array of floats with at least one axis and one cell."""
+    try:
+        array = np.asarray(cells)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        raise QueryError("cells must be an array of finite numbers: give noisy counts, one for each cell")
+    if array.ndim == 0 or array.size == 0:
+        raise QueryError("cells must have at least one axis and one cell: give an array that is not empty")
+    numbers = np.ascontiguousarray(array, dtype=np.float64)
+    if not np.all(np.isfinite(numbers)):
+        raise QueryError("cells must be finite numbers, without nan or infinity: remove or replace those")
+    return numbers
+
+
+def read_positive(number: object, name: str) -> float:
+    """Return a finite number above zero."""
+    if isinstance(number, bool) or not isinstance(number, Real) or not 0 < float(number) < math.inf:
+        raise QueryError(f"{name} must be a finite number above 0, not {number!r}: choose a larger one")
+    return float(number)
+
+
+def read_whole(number: object, name: str, least: int) -> int:
+    """Return a whole number of at least ``least``."""
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
+        raise QueryError(f"{name} must be a whole number of at least {least}, not {number!r}: choose such a number")
+    return int(number)

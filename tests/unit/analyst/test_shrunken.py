@@ -1,0 +1,148 @@
+"""Shrunken estimates: smoothing, blending, and what they never do."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.ndimage import correlate1d
+
+import veilcube as vc
+from support.releases import release_of
+from veilcube.analyst.estimate.blending import Blend, Evidence
+from veilcube.analyst.estimate.multiscale import CURVED, PLAIN, Smoother, detail_variances
+from veilcube.analyst.estimate.shrunken import queries_of_size, sample_boxes
+
+SCHEMA = vc.Schema([vc.Ordinal("age", 0, 47), vc.Ordinal("hours", 0, 63)])
+ROWS, COLUMNS = np.mgrid[0:48, 0:64]
+SMOOTH = np.rint(150 * np.exp(-(((ROWS - 20) / 14) ** 2) - ((COLUMNS - 30) / 20) ** 2)).astype(np.int64)
+ROUGH = np.random.default_rng(0).integers(0, 400, (48, 64))
+
+
+def errors(counts: NDArray[np.int64], queries: vc.Workload, strategy: object, estimator: str) -> float:
+    """Return the mean absolute error over some releases."""
+    truth = np.array([
+        counts[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))].sum()
+        for low, high in zip(queries.low, queries.high, strict=True)
+    ])  # fmt: skip
+    found = [release_of(SCHEMA, counts, 0.2, seed, strategy).answer(queries, estimator=estimator) for seed in range(6)]
+    return float(np.mean([np.abs(answers.value - truth).mean() for answers in found]))
+
+
+def cells_and_small_ranges() -> tuple[vc.Workload, vc.Workload]:
+    rng = np.random.default_rng(1)
+    first = rng.integers(0, SCHEMA.shape, (800, 2))
+    low = rng.integers(0, (42, 57), (800, 2))
+    return vc.Workload.ranges(SCHEMA, first, first), vc.Workload.ranges(SCHEMA, low, low + np.array([2, 3]))
+
+
+def test_smooth_tables_are_answered_far_better_than_by_the_identity() -> None:
+    for queries in cells_and_small_ranges():
+        shrunken = errors(SMOOTH, queries, vc.Adaptive(), "shrunken")
+        assert shrunken <= 0.65 * errors(SMOOTH, queries, "identity", "least_squares")
+
+
+def test_rough_tables_are_answered_almost_as_well_as_by_the_identity() -> None:
+    for queries in cells_and_small_ranges():
+        shrunken = errors(ROUGH, queries, vc.Adaptive(), "shrunken")
+        assert shrunken <= 1.08 * errors(ROUGH, queries, "identity", "least_squares")
+
+
+@pytest.mark.parametrize("partition", ["blocks", "grow", "kd"])
+def test_releases_survive_their_file_and_answer_everything(partition: str, tmp_path: Path) -> None:
+    release = vc.release(vc.Cube(SCHEMA, SMOOTH), 1, vc.Adaptive(partition=partition, split=0.5))
+    release.save(tmp_path / "people.veil")
+    again = vc.open(tmp_path / "people.veil")
+    for estimator in ("best", "shrunken", "least_squares"):
+        for question in ({"age": (3, 20)}, "age = 3 OR hours = 7", {}):
+            answer = again.count(question, estimator=estimator) if isinstance(question, str) else again.count(
+                **question, estimator=estimator
+            )  # fmt: skip
+            assert answer.low <= answer.value <= answer.high
+        assert again.marginal("age", estimator=estimator).value.sum() == pytest.approx(SMOOTH.sum(), rel=0.05)
+    assert again.to_xarray().shape == (48, 64)
+
+
+def test_kept_totals_make_large_answers_those_of_least_squares() -> None:
+    release = release_of(SCHEMA, SMOOTH, 0.5, 3, vc.Adaptive(split=0.5, side=16))
+    plain, shrunken = (release.count(estimator=name).value for name in ("least_squares", "shrunken"))
+    assert shrunken == pytest.approx(plain, rel=0.02)
+
+
+@pytest.mark.parametrize("smoother", [PLAIN, CURVED], ids=["plain", "curved"])
+def test_details_of_noise_have_the_variance_that_is_taken_off(smoother: Smoother) -> None:
+    noise = np.random.default_rng(2).normal(size=(400, 400))
+    for scale, expected in enumerate(detail_variances(smoother.taps, 3, 2)):
+        spaced = np.zeros((len(smoother.taps) - 1) * 2**scale + 1)
+        spaced[:: 2**scale] = smoother.taps
+        coarser = correlate1d(correlate1d(noise, spaced, axis=0, mode="reflect"), spaced, axis=1, mode="reflect")
+        assert np.var(noise - coarser) == pytest.approx(expected, rel=0.1)
+        noise = coarser
+
+
+def test_smoothing_agrees_with_scipy_without_shrinking() -> None:
+    cells = np.random.default_rng(3).normal(size=(20, 30))
+    everything_is_signal = PLAIN(cells, 0.0, (True, True))
+    np.testing.assert_allclose(everything_is_signal, cells)
+    everything_is_noise = PLAIN(cells, 1e9, (True, False))
+    smoothed = cells
+    for scale in range(3):
+        taps = np.zeros(2 * 2**scale + 1)
+        taps[[0, 2**scale, -1]] = PLAIN.taps
+        smoothed = correlate1d(smoothed, taps, axis=0, mode="reflect")
+    np.testing.assert_allclose(everything_is_noise, smoothed, atol=1e-12)
+
+
+def test_categories_are_not_smoothed_into_each_other() -> None:
+    jobs = vc.Schema([vc.Nominal("job", [f"j{i}" for i in range(64)]), vc.Ordinal("age", 0, 63)])
+    counts = np.where(np.arange(64) % 2, 0, 300)[:, np.newaxis] * np.ones(64, dtype=np.int64)
+    release = release_of(jobs, counts, 0.5, 4, vc.Adaptive())
+    assert release.count(job="j1", age=(10, 20)).value == pytest.approx(0, abs=40)
+    assert release.count(job="j2", age=(10, 20)).value == pytest.approx(3300, rel=0.05)
+
+
+def test_weights_minimise_the_estimated_risk() -> None:
+    rng = np.random.default_rng(5)
+    root = rng.normal(size=(2, 2))
+    evidence = Evidence(root @ root.T, np.array([0.8, 0.3]), 1.0)
+    best = Blend.of([evidence])
+
+    def risk(first: float, second: float) -> float:
+        weights = np.array([first, second])
+        return float(1.0 - 2 * weights @ evidence.gains + weights @ evidence.products @ weights)
+
+    grid = [risk(a, b) for a in np.linspace(0, 1, 101) for b in np.linspace(0, 1 - a, 101)]
+    assert best.risk <= min(grid) + 0.02
+    assert best.risk == pytest.approx(risk(*best.weights))
+
+
+def test_estimates_that_only_disagree_get_no_weight() -> None:
+    assert Blend.of([Evidence(np.eye(2) * 100, np.array([-1.0, -2.0]), 1.0)]).weights.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (64, 96), (5, 1, 300)])
+@pytest.mark.parametrize("bits", [0, 1, 4, 9])
+def test_sampled_queries_fit_the_cube_and_have_about_their_size(shape: tuple[int, ...], bits: int) -> None:
+    low, high = queries_of_size(shape, bits)
+    assert (low >= 0).all()
+    assert (high < np.array(shape)).all()
+    sizes = (high - low + 1).prod(axis=1)
+    assert np.median(np.abs(np.log2(sizes) - min(bits, np.log2(np.prod(shape))))) <= 0.6
+
+
+def test_large_cubes_are_judged_by_boxes_all_over_them() -> None:
+    boxes = sample_boxes((256, 256, 16))
+    assert len(boxes) == 8
+    assert sum(np.prod(shape) for _, shape in boxes) <= 2**16
+    assert sample_boxes((64, 96)) == [((0, 0), (64, 96))]
+
+
+def test_all_cells_equal_are_answered() -> None:
+    for partition in ("blocks", "grow", "kd"):
+        release = release_of(SCHEMA, np.full((48, 64), 7), 1, 6, vc.Adaptive(partition=partition, split=0.5))
+        assert release.count(age=(0, 9)).value == pytest.approx(7 * 640, rel=0.1)
+
+
+def test_a_region_for_every_cell_is_allowed_and_warned_about() -> None:
+    with pytest.warns(UserWarning, match="every cell became a region of its own"):
+        vc.release(vc.Cube(SCHEMA, ROUGH), 50, vc.Adaptive(partition="grow", split=0.5, threshold=1e-6))

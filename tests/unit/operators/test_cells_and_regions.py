@@ -1,0 +1,107 @@
+"""Cells and regions against dense linear algebra."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from veilcube.errors import QueryError
+from veilcube.operators import RegionCounts, read_operator
+from veilcube.operators.cells_and_regions import CellsAndRegions
+from veilcube.operators.regions import Blocks, block_parts
+from veilcube.schema import Region
+
+GRIDS = [((7, 10), (3, 4)), ((5,), (2,)), ((3, 4, 5), (2, 1, 3)), ((4, 4), (1, 1)), ((2, 3), (2, 3))]
+CELLS, REGIONS = 3.0, 5.0
+
+
+def least_squares(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the map from cells and totals to estimates, by generalised least squares."""
+    cells, regions = labels.size, int(labels.max()) + 1
+    matrix = np.vstack([np.eye(cells), np.eye(regions)[:, labels.ravel()]])
+    weights = np.diag([1 / CELLS] * cells + [1 / REGIONS] * regions)
+    return np.linalg.inv(matrix.T @ weights @ matrix) @ matrix.T @ weights
+
+
+def blocks_of_cells(shape: tuple[int, ...], seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    rng = np.random.default_rng(seed)
+    ends = np.sort(np.stack([rng.integers(0, shape, (40, len(shape))) for _ in range(2)]), axis=0)
+    return ends[0], ends[1]
+
+
+def weights_of(low: NDArray[np.int64], high: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the noise weights of each block, times the standard deviations of the noises."""
+    spread = np.sqrt([CELLS] * labels.size + [REGIONS] * (int(labels.max()) + 1))
+    masks = np.zeros((len(low), *labels.shape))
+    for mask, first, last in zip(masks, low, high, strict=True):
+        mask[tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))] = 1.0
+    return masks.reshape(len(low), -1) @ least_squares(labels) * spread
+
+
+@pytest.mark.parametrize(("shape", "parts"), GRIDS)
+def test_least_squares_is_the_generalised_one(shape: tuple[int, ...], parts: tuple[int, ...]) -> None:
+    labels = Blocks(shape, parts).labels
+    both = CellsAndRegions(RegionCounts.of(labels), CELLS, REGIONS)
+    noisy = np.random.default_rng(0).normal(size=labels.size + int(labels.max()) + 1)
+    found = both.solve(noisy[: labels.size].reshape(shape), noisy[labels.size :])
+    np.testing.assert_allclose(found.ravel(), least_squares(labels) @ noisy, atol=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "parts"), GRIDS)
+def test_moments_over_a_grid_are_exact(shape: tuple[int, ...], parts: tuple[int, ...]) -> None:
+    grid = Blocks(shape, parts)
+    low, high = blocks_of_cells(shape, 1)
+    weights = weights_of(low, high, grid.labels)
+    found = CellsAndRegions(RegionCounts.of(grid.labels), CELLS, REGIONS, grid).moments_of_rectangles(low, high)
+    for power, moment in ((2, found.second), (4, found.fourth), (6, found.sixth)):
+        np.testing.assert_allclose(moment, (weights**power).sum(axis=1))
+    assert not found.bounded
+
+
+def test_moments_over_any_regions_are_never_too_small() -> None:
+    labels = np.random.default_rng(2).integers(0, 12, (8, 9))
+    low, high = blocks_of_cells(labels.shape, 3)
+    weights = weights_of(low, high, labels)
+    both = CellsAndRegions(RegionCounts.of(labels), CELLS, REGIONS)
+    found = both.moments_of_rectangles(low, high)
+    assert found.bounded
+    for power, moment in ((2, found.second), (4, found.fourth), (6, found.sixth)):
+        assert (moment >= (weights**power).sum(axis=1) * (1 - 1e-9)).all()
+    exact = [both.moments_of_region(_box(labels.shape, *ends)).second for ends in zip(low, high, strict=True)]
+    np.testing.assert_allclose(exact, (weights**2).sum(axis=1))
+
+
+def _box(shape: tuple[int, ...], low: NDArray[np.int64], high: NDArray[np.int64]) -> Region:
+    cells = [np.arange(size) for size in shape]
+    axes = [(axis >= low[i]) & (axis <= high[i]) for i, axis in enumerate(cells)]
+    return Region.everything(shape).intersect(*(Region.on_axis(shape, i, mask) for i, mask in enumerate(axes)))
+
+
+def test_regions_are_counted_in_whole_numbers_and_spread_evenly() -> None:
+    regions = RegionCounts.of(np.array([[0, 0, 1], [2, 1, 1]]))
+    counts = regions.apply(np.array([[1, 2, 3], [4, 5, 2**60]]))
+    assert counts.tolist() == [3, 2**60 + 8, 4]
+    assert regions.solve(np.array([3, 9, 4])).tolist() == [[1.5, 1.5, 3], [4, 3, 3]]
+    assert (regions.sensitivity("add-remove"), regions.sensitivity("replace")) == (1, 2)
+
+
+def test_regions_survive_their_plain_data_and_arrays() -> None:
+    regions = RegionCounts.of(np.array([[0, 0, 1], [2, 1, 1]]))
+    again = read_operator(regions.to_dict()).with_arrays(regions.arrays())
+    assert again.chosen.tolist() == regions.chosen.tolist()
+
+
+@pytest.mark.parametrize(
+    "labels", [[[0, 0], [2, 2]], [[-1, 0], [1, 1]], [[0, 1], [2, 3]]], ids=["gap", "below", "many"]
+)
+def test_labels_that_do_not_number_the_regions_are_refused(labels: list[list[int]]) -> None:
+    with pytest.raises(ValueError, match="must number its regions, none of them empty"):
+        RegionCounts((2, 2), 3, np.array(labels))
+
+
+def test_regions_alone_answer_nothing() -> None:
+    with pytest.raises(QueryError, match="do not answer questions alone"):
+        RegionCounts.of(np.array([0, 1])).variance_of_rectangles(np.array([[0]]), np.array([[1]]))
+
+
+def test_sides_of_blocks_are_near_what_is_asked_for() -> None:
+    assert block_parts((100, 7, 1), (16, 16, 16)) == (6, 1, 1)
