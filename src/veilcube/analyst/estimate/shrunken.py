@@ -33,15 +33,15 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 PROBES = 2
-QUERIES_OF_A_SIZE = 400
+QUERIES_OF_A_SIZE = 300
 STEP_OF_A_PROBE = 0.1
 WIDENING = 1.3
 # However well it went, an interval never shrinks below this part of least squares'.
 LEAST_SHARE = 0.2
 SMOOTHERS = (PLAIN, CURVED)
-# Larger cubes are judged by boxes of so many cells together.
+# Larger cubes are judged by boxes of so many cells.
 LARGEST_SAMPLE = 2**16
-BOXES = 8
+BOXES, CELLS_OF_A_BOX = 6, 2**13
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ def sample_boxes(shape: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[in
     if prod(shape) <= LARGEST_SAMPLE:
         return [((0,) * len(shape), shape)]
     side, rng = np.array(shape, dtype=np.int64), np.random.default_rng(0)
-    while side.prod() > LARGEST_SAMPLE // BOXES:
+    while side.prod() > CELLS_OF_A_BOX:
         longest = int(np.argmax(side))
         side[longest] = -(-side[longest] // 2)
     corners = rng.integers(0, np.array(shape, dtype=np.int64) - side, size=(BOXES, len(shape)), endpoint=True)
