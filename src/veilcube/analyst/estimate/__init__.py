@@ -5,6 +5,7 @@ from veilcube.analyst.estimate.best import best_estimator
 from veilcube.analyst.estimate.guaranteed import Guarantee
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.nonnegative import Nonnegative
+from veilcube.analyst.estimate.observed import Observed
 from veilcube.analyst.estimate.posterior import Posterior
 from veilcube.analyst.estimate.shrunken import Shrunken
 from veilcube.analyst.estimate.thresholded import Thresholded
@@ -18,6 +19,7 @@ ESTIMATORS: tuple[Estimator, ...] = (
     Thresholded(),
     Thresholded(is_pooled=False),
     Shrunken(),
+    Observed(),
 )
 
 
