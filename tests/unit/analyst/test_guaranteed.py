@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from support.releases import release_of
 from veilcube.analyst.estimate.guaranteed import Guarantee
 from veilcube.errors import QueryError
-from veilcube.planner import Tree
+from veilcube.planner import Adaptive, Tree
+from veilcube.privacy.summed_noise import half_widths
 from veilcube.query import Workload
 from veilcube.schema import Ordinal, Schema
 
@@ -75,3 +76,16 @@ def test_no_other_kind_of_interval_and_no_groups_are_accepted() -> None:
     with pytest.raises(QueryError, match="GROUP BY"):
         release.count("SELECT x, COUNT(*) FROM t GROUP BY x", interval="guaranteed")
     assert isinstance(Guarantee(release.record), Guarantee)
+
+
+def test_chosen_regions_are_guaranteed_by_the_cells_alone() -> None:
+    schema = Schema([Ordinal("age", 0, 31), Ordinal("hours", 0, 31)])
+    counts = np.full((32, 32), 20)
+    grown = release_of(schema, counts, "1/2", 1, Adaptive(partition="grow", split=0.5))
+    cells = grown.record.measurements[0]
+    answer = grown.count(age=(0, 3), interval="guaranteed")
+    assert answer.high - answer.low == pytest.approx(2 * float(half_widths(cells.noise, np.array([128]), 0.95)[0]))
+    blocks = release_of(schema, counts, "1/2", 1, Adaptive(partition="blocks", split=0.5))
+    assert blocks.count(age=(0, 3), interval="guaranteed").stddev == pytest.approx(
+        blocks.count(age=(0, 3), estimator="least_squares").stddev
+    )

@@ -5,7 +5,7 @@ answer. Where the regions were chosen from the noisy cells themselves, the choic
 intervals are too short: those are widened by a measured factor.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,9 +38,13 @@ def is_adaptive(record: ReleaseRecord) -> bool:
 
 
 def blocks_of(record: ReleaseRecord) -> Blocks | None:
-    """Return the grid that the regions are, if they are one: judged by the labels, not by what the plan says."""
-    regions = record.measurements[1].operator
-    if not isinstance(regions, RegionCounts):
+    """Return the grid that the regions are, if they were planned as one and are one.
+
+    Regions that were chosen by the noise and happen to be a grid are still chosen.
+    """
+    regions, strategy = record.measurements[1].operator, record.plan.get("strategy")
+    is_planned = isinstance(strategy, Mapping) and strategy.get("partition") == "blocks"
+    if not is_planned or not isinstance(regions, RegionCounts):
         return None
     labels = regions.chosen
     parts = []

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.estimate.base import Estimates
-from veilcube.analyst.estimate.least_squares import LeastSquares
+from veilcube.analyst.estimate.base import Estimate, Estimates
+from veilcube.analyst.estimate.cells_and_regions import blocks_of, is_adaptive
+from veilcube.analyst.estimate.least_squares import IdentityEstimate, LeastSquares
 from veilcube.errors import QueryError
 from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.privacy.noise import DiscreteLaplace
@@ -32,8 +33,7 @@ class Guarantee:
     """The guaranteed intervals of one release."""
 
     def __init__(self, record: ReleaseRecord) -> None:
-        unbiased = LeastSquares()
-        self._bounds = unbiased.fit(record) if unbiased.can_read(record) else _LastMeasurements.of(record)
+        self._bounds = _bounds_of(record)
 
     def rectangles(self, found: Estimates, low: Integers, high: Integers, confidence: float) -> Estimates:
         """Return estimates of blocks with guaranteed intervals."""
@@ -42,6 +42,14 @@ class Guarantee:
     def region(self, found: Estimates, region: Region, confidence: float) -> Estimates:
         """Return the estimate of a region with its guaranteed interval."""
         return _around(found, self._bounds.region(region, confidence))
+
+
+def _bounds_of(record: ReleaseRecord) -> "Estimate | _LastMeasurements":
+    """Return what proved intervals come from; where regions were chosen by the noise of the cells, the cells alone."""
+    if is_adaptive(record) and blocks_of(record) is None:
+        return IdentityEstimate(record.measurements[0])
+    unbiased = LeastSquares()
+    return unbiased.fit(record) if unbiased.can_read(record) else _LastMeasurements.of(record)
 
 
 def _around(found: Estimates, bounds: Estimates) -> Estimates:
