@@ -65,7 +65,12 @@ def query(
     ] = None,
     confidence: Confidence = 0.95,
     estimator: Annotated[
-        str, typer.Option("--estimator", metavar="NAME", help="How to estimate: best picks the preferred way.")
+        str,
+        typer.Option(
+            "--estimator",
+            metavar="NAME",
+            help="How to estimate: best, least_squares, nonnegative, posterior, thresholded, shrunken or observed.",
+        ),
     ] = "best",
     guaranteed: Annotated[
         bool, typer.Option("--guaranteed", help="Give counts intervals that hold whatever the data are.")

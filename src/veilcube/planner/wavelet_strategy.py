@@ -6,7 +6,7 @@ attributes are compared exactly and not by the paper's bound.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Literal, TypeAlias, get_args
@@ -50,6 +50,7 @@ class Wavelet:
 
     flat: str | Sequence[str] = "auto"
     threshold: bool | Thresholding = False
+    is_identity: bool = field(default=False, compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "flat", _read_flat(self.flat))
@@ -64,7 +65,7 @@ class Wavelet:
     def summary(self) -> str:
         """What is measured, in few words."""
         flat = "chosen by the planner" if self.flat == "auto" else ", ".join(self.flat) or "none"
-        return f"differences of halves and siblings; flat: {flat}"
+        return f"differences of halves and siblings; flat: {flat}{', which is the identity' * self.is_identity}"
 
     def operator(self, schema: Schema) -> Operator:
         """Return the product of the attributes' transforms; what is left open is chosen for random ranges."""
@@ -82,7 +83,10 @@ class Wavelet:
         """Return the strategy with its flat attributes chosen, the most promising choice first."""
         if self.flat != "auto":
             return (replace(self, flat=self._flat_in(schema)),)
-        return tuple(replace(self, flat=names) for names in _best_subsets(schema, workload))
+        wide = {attribute.name for attribute in schema if attribute.size > 1}
+        return tuple(
+            replace(self, flat=names, is_identity=wide <= set(names)) for names in _best_subsets(schema, workload)
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""

@@ -9,7 +9,7 @@ from scipy.ndimage import correlate1d
 
 import veilcube as vc
 from support.releases import release_of
-from veilcube.analyst.estimate.blending import Blend, Evidence
+from veilcube.analyst.estimate.blending import Blend, Blends, Evidence, least_risk
 from veilcube.analyst.estimate.multiscale import CURVED, PLAIN, Smoother, detail_variances
 from veilcube.analyst.estimate.shrunken import queries_of_size, sample_boxes
 
@@ -103,27 +103,49 @@ def test_categories_are_not_smoothed_into_each_other() -> None:
 
 def test_weights_minimise_the_estimated_risk() -> None:
     rng = np.random.default_rng(5)
-    root = rng.normal(size=(2, 2))
-    evidence = Evidence(root @ root.T, np.array([0.8, 0.3]), 1.0)
-    best = Blend.of([evidence])
+    root, gains = rng.normal(size=(2, 2)), np.array([0.8, 0.3])
+    products = root @ root.T
 
     def risk(first: float, second: float) -> float:
         weights = np.array([first, second])
-        return float(1.0 - 2 * weights @ evidence.gains + weights @ evidence.products @ weights)
+        return float(weights @ products @ weights - 2 * weights @ gains)
 
     grid = [risk(a, b) for a in np.linspace(0, 1, 101) for b in np.linspace(0, 1 - a, 101)]
-    assert best.risk <= min(grid) + 0.02
-    assert best.risk == pytest.approx(risk(*best.weights))
+    assert risk(*least_risk(products, gains)) <= min(grid) + 1e-9
 
 
 def test_estimates_that_only_disagree_get_no_weight() -> None:
-    assert Blend.of([Evidence(np.eye(2) * 100, np.array([-1.0, -2.0]), 1.0)]).weights.tolist() == [0.0, 0.0]
+    assert least_risk(np.eye(2) * 100, np.array([-1.0, -2.0])).tolist() == [0.0, 0.0]
+
+
+def evidence_of(deviations: NDArray[np.float64], levels: NDArray[np.float64]) -> Evidence:
+    """Return evidence of one estimate that ignores the noise: its probes move it not at all."""
+    many = levels.size
+    return Evidence(deviations[np.newaxis], np.ones(many), np.ones(many), np.zeros((1, many)), levels)
+
+
+def test_an_estimate_that_is_right_gets_all_the_weight_and_little_risk() -> None:
+    # It differs from least squares by exactly the noise of least squares.
+    rng = np.random.default_rng(6)
+    blend = Blend.by(evidence_of(rng.normal(size=4000), np.zeros(4000)))
+    assert blend.weights[0] == pytest.approx(1, abs=0.05)
+    assert blend.risk == pytest.approx(0, abs=0.05)
+
+
+def test_levels_on_which_smoothing_errs_are_judged_apart() -> None:
+    rng = np.random.default_rng(7)
+    levels = rng.uniform(0, 1, 4000)
+    wrong = np.where(levels > 0.95, 5.0, 0.0)
+    blends = Blends.by(evidence_of(rng.normal(size=4000) + wrong, levels))
+    weights = [blends.kinds[kind].weights[0] for kind in blends.kind_of(np.array([0.1, 0.99]))]
+    assert weights[0] > 0.9
+    assert weights[1] < 0.1
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (64, 96), (5, 1, 300)])
 @pytest.mark.parametrize("bits", [0, 1, 4, 9])
 def test_sampled_queries_fit_the_cube_and_have_about_their_size(shape: tuple[int, ...], bits: int) -> None:
-    low, high = queries_of_size(shape, bits)
+    low, high = queries_of_size(shape, bits, 300)
     assert (low >= 0).all()
     assert (high < np.array(shape)).all()
     sizes = (high - low + 1).prod(axis=1)

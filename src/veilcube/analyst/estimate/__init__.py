@@ -34,6 +34,8 @@ def choose_estimator(record: ReleaseRecord, name: str, fit: Fit) -> Estimator:
         if estimator.name == name:
             return estimator
     allowed = ", ".join(["best", *(estimator.name for estimator in able)])
+    if name not in {estimator.name for estimator in ESTIMATORS}:
+        raise QueryError(f"there is no estimator '{name}'; on this release use one of {allowed}")
     raise QueryError(f"the estimator '{name}' cannot read this release; use one of {allowed}")
 
 

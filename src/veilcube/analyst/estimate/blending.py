@@ -10,9 +10,13 @@ small quadratic program: where smoothing is wrong, d is large and β small.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+
+# Queries are judged apart by how much they count in a cell: the lower half, the next 30%, 15%, and the highest 5%.
+SHARES_BELOW = (0.5, 0.8, 0.95)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -22,35 +26,83 @@ Sums = Callable[[Integers, Integers], Floats]
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What queries of one size say: means of d_j d_k, the gains g, and the variance V of least squares."""
+    """What queries of one size say, one by one: deviations d, variances V, their response to probes, and their level.
 
-    products: Floats
-    gains: Floats
-    variance: float
+    ``own`` and ``moved`` are the products of the probes' effects on least squares with those on least squares itself
+    and on the other estimates; ``levels`` are what the other estimates count in a cell on average.
+    """
+
+    deviations: Floats
+    variances: Floats
+    own: Floats
+    moved: Floats
+    levels: Floats
+
+    @classmethod
+    def joined(cls, parts: Sequence["Evidence"]) -> "Evidence":
+        """Return what several samples say together."""
+        names = ("deviations", "variances", "own", "moved", "levels")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in names))
+
+    def of(self, chosen: NDArray[np.bool_]) -> "Evidence":
+        """Return what some of the queries say."""
+        parts = (self.variances[chosen], self.own[chosen], self.moved[:, chosen], self.levels[chosen])
+        return Evidence(self.deviations[:, chosen], *parts)
 
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """The weights of the other estimates for queries of one size, and the mean squared error to expect."""
+    """The weights of the other estimates for queries of one kind, and the mean squared error to expect.
+
+    ``doubt`` is the standard error of that risk: how well as many queries can tell it.
+    """
 
     weights: Floats
     risk: float
     variance: float
+    doubt: float
 
     @classmethod
     def none(cls, many: int) -> "Blend":
         """Return least squares alone."""
-        return cls(np.zeros(many), 1.0, 1.0)
+        return cls(np.zeros(many), 1.0, 1.0, 0.0)
 
     @classmethod
-    def of(cls, evidence: Sequence[Evidence]) -> "Blend":
-        """Return the best weights for what several samples of queries say together."""
-        products = np.mean([part.products for part in evidence], axis=0)
-        gains = np.mean([part.gains for part in evidence], axis=0)
-        variance = float(np.mean([part.variance for part in evidence]))
+    def by(cls, evidence: Evidence) -> "Blend":
+        """Return the best weights for what some queries say."""
+        count = evidence.levels.size
+        products = evidence.deviations @ evidence.deviations.T / count
+        variance = float(evidence.variances.mean())
+        # As a share of the probes' own variance, so that their luck cancels.
+        gains = variance * (1 - evidence.moved.sum(axis=1) / max(float(evidence.own.sum()), 1e-300))
         weights = least_risk(products, gains)
         risk = variance - 2 * float(weights @ gains) + float(weights @ products @ weights)
-        return cls(weights, risk, variance)
+        return cls(weights, risk, variance, float(np.square(weights @ evidence.deviations).std()) / sqrt(count))
+
+
+@dataclass(frozen=True, eq=False)
+class Blends:
+    """Blends for queries of one size, by how much they count in a cell: where more lies, smoothing errs more."""
+
+    borders: Floats
+    kinds: tuple[Blend, ...]
+
+    @classmethod
+    def none(cls, many: int) -> "Blends":
+        """Return least squares alone."""
+        return cls(np.zeros(0), (Blend.none(many),))
+
+    @classmethod
+    def by(cls, evidence: Evidence) -> "Blends":
+        """Judge the queries of each range of levels on their own; ranges that would be the same are one."""
+        borders = np.unique(np.quantile(evidence.levels, SHARES_BELOW))
+        kind = np.searchsorted(borders, evidence.levels, side="right")
+        present = np.unique(kind)
+        return cls(borders[present[1:] - 1], tuple(Blend.by(evidence.of(kind == number)) for number in present))
+
+    def kind_of(self, levels: Floats) -> Integers:
+        """Return which blend is for queries of these levels."""
+        return np.searchsorted(self.borders, levels, side="right").astype(np.int64)
 
 
 def least_risk(products: Floats, gains: Floats) -> Floats:
@@ -82,15 +134,14 @@ class Answers:
     others: Sequence[Sums]
     probes: Sequence[tuple[Sums, Sequence[Sums]]]
 
-    def evidence(self, low: Integers, high: Integers, variance: float) -> Evidence:
-        """Return what these queries say, whose least-squares answers have this mean variance."""
+    def evidence(self, low: Integers, high: Integers, variances: Floats) -> Evidence:
+        """Return what these queries say, whose least-squares answers have these variances."""
         plain = self.unbiased(low, high)
-        deviations = np.array([other(low, high) - plain for other in self.others])
-        moved, own = np.zeros(len(self.others)), 0.0
+        found = np.array([other(low, high) for other in self.others])
+        own, moved = np.zeros(len(low)), np.zeros((len(self.others), len(low)))
         for change, changes in self.probes:
             by = change(low, high)
-            own += float(by @ by)
-            moved += [float(by @ other(low, high)) for other in changes]
-        # As a share of the probes' own variance, so that their luck cancels.
-        gains = variance * (1 - moved / max(own, 1e-300))
-        return Evidence(deviations @ deviations.T / len(low), gains, variance)
+            own += by * by
+            moved += by * np.array([other(low, high) for other in changes])
+        levels = found.mean(axis=0) / (high - low + 1).prod(axis=1)
+        return Evidence(found - plain, variances, own, moved, levels)

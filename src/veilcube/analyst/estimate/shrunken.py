@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.adjusted import AdjustedGroups
 from veilcube.analyst.estimate.base import Estimates
-from veilcube.analyst.estimate.blending import Answers, Blend
+from veilcube.analyst.estimate.blending import Answers, Blend, Blends, Evidence
 from veilcube.analyst.estimate.cells_and_regions import AdaptiveEstimate, is_adaptive
 from veilcube.analyst.estimate.grouping import group_cells
 from veilcube.analyst.estimate.multiscale import CURVED, PLAIN
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 PROBES = 2
-QUERIES_OF_A_SIZE = 300
+QUERIES_OF_A_SIZE = 1200
 STEP_OF_A_PROBE = 0.1
 WIDENING = 1.3
 # However well it went, an interval never shrinks below this part of least squares'.
@@ -116,7 +116,7 @@ class ShrunkenEstimate:
     def __init__(self, unbiased: AdaptiveEstimate, smoothed: Sequence[bool]) -> None:
         self._unbiased, self._answers, self._smoothed = unbiased, unbiased.answers, tuple(smoothed)
         self._plain = unbiased.cells()
-        self._blends: dict[int, Blend] = {}
+        self._blends: dict[int, Blends] = {}
 
     @cached_property
     def _tables(self) -> list[Floats]:
@@ -140,8 +140,10 @@ class ShrunkenEstimate:
 
     def cells(self) -> Floats:
         """Return the blended estimate of every cell."""
+        level = np.mean(self._tables, axis=0)
+        weights, _ = self._for_queries(np.ones(self._plain.shape), level)
         blended = self._plain.copy()
-        for weight, table in zip(self._blend(0).weights, self._tables, strict=True):
+        for weight, table in zip(weights, self._tables, strict=True):
             blended += weight * (table - self._plain)
         return blended
 
@@ -162,53 +164,52 @@ class ShrunkenEstimate:
         """Estimate the counts inside a region for every combination of cells of the given axes."""
         unbiased = self._unbiased.grouped(region, axes)
         others = np.array([group_cells(table, region, axes)[0] for table in self._tables])
-        weights, _ = self._for_sizes(unbiased.sizes.astype(np.float64))
+        weights, _ = self._for_queries(unbiased.sizes.astype(np.float64), others.mean(axis=0))
         values = unbiased.counts + np.einsum("k...,k...->...", weights, others - unbiased.counts)
         return AdjustedGroups(values, unbiased, -np.inf)
 
     def _blended(self, unbiased: Estimates, others: Floats, sizes: Floats) -> Estimates:
-        weights, shares = self._for_sizes(sizes)
+        weights, shares = self._for_queries(sizes, others.mean(axis=0))
         value = unbiased.value + np.einsum("k...,k...->...", weights, others - unbiased.value)
         width = (unbiased.high - unbiased.value) * shares
         return Estimates(value, value - width, value + width, unbiased.stddev * shares)
 
-    def _for_sizes(self, sizes: Floats) -> tuple[Floats, Floats]:
+    def _for_queries(self, sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
         """Return each query's weights, and its interval's share of that of least squares: between two sizes' own."""
-        position = np.log2(np.maximum(sizes, 1.0))
+        size, count = np.maximum(sizes, 1.0).ravel(), counts.ravel()
+        position = np.log2(size)
         lower = np.floor(position).astype(np.int64)
-        known = {size: self._blend(size) for size in np.unique(np.concatenate([lower.ravel(), lower.ravel() + 1]))}
-        part = position - lower
-        weights = np.zeros((len(SMOOTHERS), *sizes.shape))
-        shares = np.zeros(sizes.shape)
-        for offset, amount in ((0, 1 - part), (1, part)):
-            found = [known[size] for size in (lower.ravel() + offset).tolist()]
-            own = np.array([blend.weights for blend in found]).T.reshape(weights.shape)
-            weights += amount * own
-            shares += amount * np.array([_share(blend) for blend in found]).reshape(sizes.shape)
-        return weights, shares
+        weights, shares = np.zeros((len(SMOOTHERS), size.size)), np.zeros(size.size)
+        for bits in np.unique(np.concatenate([lower, lower + 1])).tolist():
+            amount = np.maximum(1 - np.abs(position - bits), 0.0)
+            blends = self._blends_of(bits)
+            kind = blends.kind_of(count / size)
+            weights += amount * np.array([blend.weights for blend in blends.kinds]).T[:, kind]
+            shares += amount * np.array([_share(blend) for blend in blends.kinds])[kind]
+        return weights.reshape(-1, *sizes.shape), shares.reshape(sizes.shape)
 
-    def _blend(self, bits: int) -> Blend:
-        """Return the blend for queries of about 2^bits cells; least squares alone where no sample is that large."""
+    def _blends_of(self, bits: int) -> Blends:
+        """Return the blends for queries of about 2^bits cells; least squares alone where no sample is that large."""
         if bits not in self._blends:
-            shapes = {shape for _, shape in sample_boxes(self._plain.shape)}
-            is_known = self._plain.size <= LARGEST_SAMPLE or 2**bits <= prod(next(iter(shapes)))
-            self._blends[bits] = self._judged(bits) if is_known else Blend.none(len(SMOOTHERS))
+            largest = max(prod(shape) for _, shape in sample_boxes(self._plain.shape))
+            is_known = largest == self._plain.size or 2**bits <= largest
+            self._blends[bits] = Blends.by(self._evidence(bits)) if is_known else Blends.none(len(SMOOTHERS))
         return self._blends[bits]
 
-    def _judged(self, bits: int) -> Blend:
-        evidence = []
+    def _evidence(self, bits: int) -> Evidence:
+        found = []
         for corner, voices in self._samples:
-            low, high = queries_of_size(voices.shape, bits)
+            low, high = queries_of_size(voices.shape, bits, QUERIES_OF_A_SIZE // len(self._samples))
             variances = self._answers.moments_of_rectangles(low + corner, high + corner).second
-            evidence.append(voices.evidence(low, high, float(variances.mean())))
-        return Blend.of(evidence)
+            found.append(voices.evidence(low, high, variances))
+        return Evidence.joined(found)
 
 
 def _share(blend: Blend) -> float:
     """Return what part of the interval of least squares is left."""
     if not blend.weights.any() or blend.variance <= 0:
         return 1.0
-    return max(WIDENING * sqrt(max(blend.risk, 0.0) / blend.variance), LEAST_SHARE)
+    return max(WIDENING * sqrt(max(blend.risk, 0.0) + blend.doubt) / sqrt(blend.variance), LEAST_SHARE)
 
 
 def sample_boxes(shape: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -223,12 +224,12 @@ def sample_boxes(shape: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[in
     return [(tuple(corner), tuple(side.tolist())) for corner in corners.tolist()]
 
 
-def queries_of_size(shape: tuple[int, ...], bits: int) -> tuple[Integers, Integers]:
+def queries_of_size(shape: tuple[int, ...], bits: int, many: int) -> tuple[Integers, Integers]:
     """Return random blocks of about 2^bits cells, always the same ones: sides of any proportions that fit."""
     rng = np.random.default_rng(bits)
     room = np.array([log2(size) for size in shape])
     wanted = min(bits, log2(prod(shape)))
-    cut = rng.dirichlet(np.ones(len(shape)), QUERIES_OF_A_SIZE) * wanted
+    cut = rng.dirichlet(np.ones(len(shape)), many) * wanted
     for _ in range(len(shape)):  # what does not fit along one axis goes to the others
         over = np.maximum(cut - room, 0.0)
         cut = np.minimum(cut, room)

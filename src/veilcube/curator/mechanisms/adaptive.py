@@ -65,6 +65,6 @@ def _chosen_regions(design: AdaptiveDesign, noisy: NDArray[np.int64], stddev: fl
     if noisy.size > 1 and labels.max() + 1 == noisy.size:
         warnings.warn(
             "every cell became a region of its own, so the second step measures the cells again; raise the threshold",
-            stacklevel=2,
+            stacklevel=4,
         )
     return labels
