@@ -9,12 +9,15 @@ True
 from veilcube.analyst import DateAnswer, Release
 from veilcube.analyst import open_release as open
 from veilcube.analyst.observations import posterior
+from veilcube.analyst.parity import walsh_hadamard
 from veilcube.curator.counting import count
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import VeilcubeError
 from veilcube.planner import Adaptive, Identity, KdTree, Marginals, Plan, Tree, Wavelet, plan
+from veilcube.planner.usefulness import usefulness
 from veilcube.privacy import PrivacyStatement
+from veilcube.privacy.rank_mechanisms import rank_distribution
 from veilcube.query import Answer, Answers, Workload
 from veilcube.regions import grow_regions, smooth
 from veilcube.schema import Nominal, Ordinal, Schema
@@ -45,6 +48,9 @@ __all__ = [
     "open",
     "plan",
     "posterior",
+    "rank_distribution",
     "release",
     "smooth",
+    "usefulness",
+    "walsh_hadamard",
 ]
