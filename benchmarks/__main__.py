@@ -1,10 +1,13 @@
 """Runs every benchmark, each beside its bar: python -m benchmarks"""
 
-from benchmarks import counting, matched, noise, planning, queries, release_format, tree_release
+from benchmarks import counting, matched, noise, planning, posterior, queries, release_format, tree_release
+from benchmarks.papers.ispe import benchmark as ispe
+from benchmarks.papers.privelet import benchmark as privelet
 
 
 def main() -> None:
-    for benchmark in (noise, counting, queries, release_format, tree_release, planning, matched):
+    ours = (noise, counting, queries, release_format, tree_release, planning, matched, posterior)
+    for benchmark in (*ours, privelet, ispe):
         print(f"\n== {benchmark.__name__}")
         benchmark.main()
 

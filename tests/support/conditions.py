@@ -74,6 +74,8 @@ def bins(draw: st.DrawFn, name: str, **policies: str) -> Column:
     edges = [draw(st.integers(-4, 2)) * step]
     for width in steps:
         edges.append(edges[-1] + width * step)
+    if not whole and all(edge == int(edge) for edge in edges):
+        edges = [edge + step for edge in edges]  # edges that are all whole numbers stand for whole values
     inside = [edges[0] + k * step for k in range(sum(steps) + 1)]
     bounds = (*edges, *(edge - step for edge in edges), edges[-1] + step)
 

@@ -28,7 +28,7 @@ from veilcube.schema import Region
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-WIDENING_OF_CHOSEN_REGIONS = 1.3
+WIDENING_OF_CHOSEN_REGIONS = 2.0
 
 
 def is_adaptive(record: ReleaseRecord) -> bool:

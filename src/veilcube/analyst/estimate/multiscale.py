@@ -8,7 +8,7 @@ nothing to average over shifts.
 
 The kernel (1, 2, 1)/4 removes most noise but also bends every curve a little, in the same direction over a whole slope,
 which adds up in sums. (-1, 4, 10, 4, -1)/16 keeps cubic curves and removes less. Edges are reflected, which keeps
-totals.
+totals. Loops run on one core each: whoever smooths in several ways gives each a thread.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.operators.parallel import compiled, share_out
+from veilcube.operators.parallel import compiled
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Smoother:
             coarser = _filtered(remaining, np.array(self.taps), 2**scale, axes)
             details = remaining - coarser
             means = _filtered(details * details, _flat(REACH_OF_MEANS), 2**scale, axes)
-            _shrink(details.ravel(), means.ravel(), variance * share, kept.ravel())
+            _add_shrunk(details.ravel(), means.ravel(), variance * share, kept.ravel())
             remaining = coarser
         kept += remaining
         return kept
@@ -96,12 +96,10 @@ def _filtered(cells: Floats, taps: Floats, spacing: int, axes: Sequence[int]) ->
 def _share(block: Floats, smoothed: Floats, taps: Floats, spacing: int) -> None:
     reach = spacing * (taps.size // 2)
     sources = _reflected(block.shape[1], reach)
-    settings = (block, smoothed, taps, spacing, sources)
     if block.shape[2] == 1:
-        share_out(lambda low, high: _smooth_lines(*settings, low, high), len(block), block.size)
+        _smooth_lines(block, smoothed, taps, spacing, sources)
     else:
-        rows = block.shape[0] * block.shape[1]
-        share_out(lambda low, high: _smooth_rows(*settings, low, high), rows, block.size)
+        _smooth_rows(block, smoothed, taps, spacing, sources)
 
 
 @lru_cache(maxsize=256)
@@ -112,12 +110,10 @@ def _reflected(size: int, reach: int) -> NDArray[np.int64]:
 
 
 @compiled
-def _smooth_lines(
-    block: Floats, smoothed: Floats, taps: Floats, spacing: int, sources: NDArray[np.int64], low: int, high: int
-) -> None:
-    """Smooth some vectors of the last axis, whose entries are neighbours."""
+def _smooth_lines(block: Floats, smoothed: Floats, taps: Floats, spacing: int, sources: NDArray[np.int64]) -> None:
+    """Smooth vectors of the last axis, whose entries are neighbours."""
     size, padded = block.shape[1], np.empty(sources.size)
-    for line in range(low, high):
+    for line in range(block.shape[0]):
         values, result = block[line, :, 0], smoothed[line, :, 0]
         for i in range(sources.size):
             padded[i] = values[sources[i]]
@@ -128,28 +124,22 @@ def _smooth_lines(
                 result[i] += taps[k] * padded[i + k * spacing]
 
 
-def _shrink(details: Floats, means: Floats, noise: float, kept: Floats) -> None:
-    share_out(lambda low, high: _add_shrunk(details, means, noise, kept, low, high), details.size, details.size)
-
-
 @compiled
-def _add_shrunk(details: Floats, means: Floats, noise: float, kept: Floats, low: int, high: int) -> None:
+def _add_shrunk(details: Floats, means: Floats, noise: float, kept: Floats) -> None:
     """Add details times max(mean - noise, 0) / mean."""
-    for i in range(low, high):
+    for i in range(kept.size):
         if means[i] > noise:
             kept[i] += details[i] * (means[i] - noise) / means[i]
 
 
 @compiled
-def _smooth_rows(
-    block: Floats, smoothed: Floats, taps: Floats, spacing: int, sources: NDArray[np.int64], low: int, high: int
-) -> None:
-    """Smooth some rows; kernels are symmetric, of 3, 5 or 7 taps, each written out so that it runs at full speed."""
+def _smooth_rows(block: Floats, smoothed: Floats, taps: Floats, spacing: int, sources: NDArray[np.int64]) -> None:
+    """Smooth along the middle axis; kernels are symmetric, of 3, 5 or 7 taps, each written out so that it runs at full speed."""
     size, behind, reach = block.shape[1], block.shape[2], taps.size // 2
     middle, near = taps[reach], taps[reach + 1]
     further = taps[reach + 2] if reach > 1 else 0.0
     furthest = taps[reach + 3] if reach > 2 else 0.0
-    for row in range(low, high):
+    for row in range(block.shape[0] * size):
         values, result, i = block[row // size], smoothed[row // size, row % size], row % size + reach * spacing
         own, left, right = values[sources[i]], values[sources[i - spacing]], values[sources[i + spacing]]
         if reach == 1:

@@ -34,6 +34,8 @@ Integers = NDArray[np.int64]
 
 PROBES = 2
 QUERIES_OF_A_SIZE = 1200
+# Sizes that are judged lie a factor of four apart; between them weights are interpolated.
+BITS_APART = 2
 STEP_OF_A_PROBE = 0.1
 WIDENING = 1.3
 # However well it went, an interval never shrinks below this part of least squares'.
@@ -83,15 +85,21 @@ class Shrinking:
 
     def __call__(self, plain: Floats) -> list[Floats]:
         """Return the smooth tables: smoothed, totals given back, made non-negative."""
-        totals = self.answers.totals(plain)
-        tables = [smoother(plain, self.answers.cell_variance, self.smoothed) for smoother in SMOOTHERS]
-        return [self._with_totals(table, totals) for table in tables]
+        totals, found = self.answers.totals(plain), [plain] * len(SMOOTHERS)
+
+        def work(start: int, stop: int) -> None:
+            for number in range(start, stop):
+                table = SMOOTHERS[number](plain, self.answers.cell_variance, self.smoothed)
+                found[number] = self._with_totals(table, totals)
+
+        _ = self._order  # made before the threads that share it
+        share_out(work, len(SMOOTHERS), len(SMOOTHERS) * plain.size)
+        return found
 
     def _with_totals(self, table: Floats, totals: Floats) -> Floats:
         """Return the nearest non-negative table with these totals; a common shift of a region changes nothing."""
         in_order = table.ravel()[self._order]
-        regions = self.answers.regions.regions
-        share_out(lambda low, high: _project(in_order, self._ends, totals, low, high), regions, in_order.size)
+        _project(in_order, self._ends, totals)
         kept = np.empty_like(in_order)
         kept[self._order] = in_order
         return kept.reshape(table.shape)
@@ -178,10 +186,10 @@ class ShrunkenEstimate:
         """Return each query's weights, and its interval's share of that of least squares: between two sizes' own."""
         size, count = np.maximum(sizes, 1.0).ravel(), counts.ravel()
         position = np.log2(size)
-        lower = np.floor(position).astype(np.int64)
+        lower = np.floor(position / BITS_APART).astype(np.int64) * BITS_APART
         weights, shares = np.zeros((len(SMOOTHERS), size.size)), np.zeros(size.size)
-        for bits in np.unique(np.concatenate([lower, lower + 1])).tolist():
-            amount = np.maximum(1 - np.abs(position - bits), 0.0)
+        for bits in np.unique(np.concatenate([lower, lower + BITS_APART])).tolist():
+            amount = np.maximum(1 - np.abs(position - bits) / BITS_APART, 0.0)
             blends = self._blends_of(bits)
             kind = blends.kind_of(count / size)
             weights += amount * np.array([blend.weights for blend in blends.kinds]).T[:, kind]
@@ -249,6 +257,6 @@ def _by_region(labels: Integers, place: Integers, order: Integers) -> None:
 
 
 @compiled
-def _project(values: Floats, ends: Integers, totals: Floats, low: int, high: int) -> None:
-    for region in range(low, high):
+def _project(values: Floats, ends: Integers, totals: Floats) -> None:
+    for region in range(totals.size):
         project_onto_simplex(values, ends[region], ends[region + 1], totals[region])
