@@ -134,7 +134,7 @@ def _add_shrunk(details: Floats, means: Floats, noise: float, kept: Floats) -> N
 
 @compiled
 def _smooth_rows(block: Floats, smoothed: Floats, taps: Floats, spacing: int, sources: NDArray[np.int64]) -> None:
-    """Smooth along the middle axis; kernels are symmetric, of 3, 5 or 7 taps, each written out so that it runs at full speed."""
+    """Smooth along the middle axis; kernels are symmetric, of 3, 5 or 7 taps, each written out for speed."""
     size, behind, reach = block.shape[1], block.shape[2], taps.size // 2
     middle, near = taps[reach], taps[reach + 1]
     further = taps[reach + 2] if reach > 1 else 0.0
