@@ -10,6 +10,7 @@ from veilcube.analyst import DateAnswer, Release
 from veilcube.analyst import open_release as open
 from veilcube.analyst.observations import posterior
 from veilcube.analyst.parity import walsh_hadamard
+from veilcube.analyst.refine import refine, refinement_privacy
 from veilcube.curator.counting import count
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger
@@ -49,6 +50,8 @@ __all__ = [
     "plan",
     "posterior",
     "rank_distribution",
+    "refine",
+    "refinement_privacy",
     "release",
     "smooth",
     "usefulness",

@@ -1,0 +1,121 @@
+"""Noisy answers in the forms that people have them in: arrays, Answers, or a mapping from names to either."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilcube.analyst.refine.facts import read_numbers
+from veilcube.analyst.refine.refined import Refined
+from veilcube.errors import CapacityError, QueryError
+from veilcube.query import Answer, Answers
+
+Floats = NDArray[np.float64]
+Values = ArrayLike | Answers | Iterable[Answer] | Mapping[str, "float | Answer"]
+
+# Covariances are dense matrices here: 4,096 answers take 128 MB for each.
+MOST_ANSWERS = 4096
+_ASYMMETRIC = 1e-9
+_NEGATIVE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyAnswers:
+    """Answers X with names, and L with L L' = S, the covariance of their noise (S = I where nobody knows it)."""
+
+    names: tuple[str, ...]
+    value: Floats
+    factor: Floats
+    is_noise_known: bool
+    privacy: str
+
+
+def read_answers(values: Values, covariance: ArrayLike | None, names: Sequence[str] | None) -> NoisyAnswers:
+    """Return the answers with their names and their noise: ``covariance``, else the standard deviations they carry."""
+    own_names, numbers, variances, privacy = _read_values(values)
+    value = read_numbers(numbers, "values")
+    if value.ndim != 1 or not value.size:
+        raise QueryError(f"values must be a list of at least one number, not an array of the shape {value.shape}")
+    if value.size > MOST_ANSWERS:
+        raise CapacityError(
+            f"at most {MOST_ANSWERS:,} answers can be refined together, not {value.size:,}; refine parts"
+        )
+    chosen = read_names(names if names is not None else own_names, value.size)
+    if covariance is None:
+        covariance = variances
+    factor = np.eye(value.size) if covariance is None else read_factor(covariance, value.size)
+    return NoisyAnswers(chosen, value, factor, covariance is not None, privacy)
+
+
+def read_factor(covariance: ArrayLike, size: int) -> Floats:
+    """Return L with L L' = S, for S given as one variance, a vector of variances, or a positive semidefinite matrix."""
+    given = read_numbers(covariance, "covariance")
+    if given.shape in ((), (size,)):
+        if (given < 0).any():
+            raise QueryError("covariance given as variances must not be negative; 0 means that an answer is exact")
+        return np.diag(np.sqrt(np.broadcast_to(given, size)))
+    if given.shape != (size, size):
+        raise QueryError(
+            f"covariance must be a vector of {size} variances or a {size} by {size} matrix, not the shape {given.shape}"
+        )
+    if np.abs(given - given.T).max() > _ASYMMETRIC * np.abs(given).max():
+        raise QueryError("covariance must be a symmetric matrix; average it with its transpose if that is rounding")
+    variances, directions = np.linalg.eigh((given + given.T) / 2)
+    if variances[0] < -_NEGATIVE * max(variances[-1], 0.0) or variances[-1] < 0:
+        raise QueryError("covariance is not positive semidefinite, so no noise can have it; check how it was computed")
+    keeps = variances > 1e-14 * variances[-1]
+    return np.asarray(directions[:, keeps] * np.sqrt(variances[keeps]))
+
+
+def _read_values(values: Values) -> tuple[Sequence[str] | None, ArrayLike, ArrayLike | None, str]:
+    """Return names, numbers, covariance and privacy statement, as far as the values carry them."""
+    if isinstance(values, Refined):
+        is_known = bool(np.isfinite(values.covariance).all())
+        return values.names, values.value, values.covariance if is_known else None, values.privacy
+    if isinstance(values, Answers):
+        return _axis_names(values), values.value.ravel(), _variances(values.stddev.ravel()), values.privacy
+    names: Sequence[str] | None = None
+    if isinstance(values, Mapping):
+        names, values = tuple(values), list(values.values())
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise QueryError(
+            "values must be numbers or answers, several of them: a list, an array, or a mapping from names"
+        )
+    entries = values if isinstance(values, np.ndarray) else list(values)
+    noisy = [entry for entry in entries if isinstance(entry, Answer)]
+    if not noisy:
+        return names, entries, None, ""
+    if len(noisy) < len(entries):
+        raise QueryError(
+            "some values are answers and some plain numbers; give all as answers, or numbers and covariance"
+        )
+    statements = "; ".join(dict.fromkeys(answer.privacy for answer in noisy if answer.privacy))
+    deviations = np.array([answer.stddev for answer in noisy])
+    return names, [answer.value for answer in noisy], _variances(deviations), statements
+
+
+def _variances(deviations: Floats) -> Floats | None:
+    """Return variances; None where an answer does not know its own, which only a given covariance can make up for."""
+    return deviations**2 if np.isfinite(deviations).all() else None
+
+
+def _axis_names(answers: Answers) -> Sequence[str] | None:
+    if not answers.axes:
+        return None
+    columns = answers.columns()
+    labels = [map(str, columns[axis]) for axis in answers.axes]
+    return [", ".join(parts) for parts in zip(*labels, strict=True)]
+
+
+def read_names(names: Sequence[str] | None, size: int) -> tuple[str, ...]:
+    """Return one name per answer: the given ones, which must differ, or q1, q2, and so on."""
+    if names is None:
+        return tuple(f"q{index + 1}" for index in range(size))
+    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+        raise QueryError("names must be a list of texts, one for each answer")
+    if len(names) != size:
+        raise QueryError(f"there are {size} answers but {len(names)} names; give one name for each answer")
+    if len(set(names)) != size:
+        raise QueryError("two answers have the same name; give every answer a name of its own")
+    return tuple(names)

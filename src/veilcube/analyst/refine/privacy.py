@@ -1,0 +1,269 @@
+"""What refining with facts costs: rho, the privacy of refined answers when the facts themselves come from the table.
+
+Refined answers A X + D c with X = μ + Laplace noise have the mean A μ + D c. Between two neighbouring tables it shifts
+by A (μ - μ') + D (c - c'), which is μ - μ' where the refinement is unbiased and the facts hold on both tables. Then
+rho = min{ Σ|v_i|/scale_i : A_S v = shift_S } over the refined coordinates S, a linear program (see ``shortest``). Where
+no fact changes (c = c'), v = μ - μ' is allowed, so rho <= epsilon: refining is post-processing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilcube.analyst.refine.answers import read_names
+from veilcube.analyst.refine.facts import Constraints, FactSystem, read_facts, read_numbers
+from veilcube.analyst.refine.linear import LinearRefinement, best_refinement, read_square
+from veilcube.analyst.refine.neighbours import differences_of_pairs, differences_of_query, read_query
+from veilcube.analyst.refine.sentences import quoted
+from veilcube.analyst.refine.shortest import greatest_least_norm, norms_of_each
+from veilcube.errors import PrivacyError, QueryError
+from veilcube.privacy.neighbours import Neighbours
+
+Floats = NDArray[np.float64]
+
+_CHANGED = 1e-9
+_NOTHING = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class RefinementPrivacy:
+    """How well refined answers hide one record: ``rho`` beside the ``epsilon`` of the answers before refinement.
+
+    ``rho`` is inf where some outcome is possible under only one of two neighbouring tables. ``rho_of_each`` is what
+    each refined answer alone gives away. ``scale_needed`` is the noise, larger where it must be, that keeps rho within
+    epsilon (inf if none does), ``worst`` the change of the true answers that attains rho, ``is_post_processing``
+    whether no fact changes between neighbours; ``explanation`` says it in sentences, one for each dangerous fact.
+    """
+
+    rho: float
+    epsilon: float
+    scale: Floats
+    scale_needed: Floats
+    rho_of_each: Floats
+    coordinates: tuple[int, ...]
+    worst: Floats
+    is_post_processing: bool
+    dangerous: tuple[str, ...]
+    explanation: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.explanation)
+
+
+@dataclass(frozen=True, eq=False)
+class _Study:
+    """A refinement read for the check: A, its facts (none where only A is known), and how neighbours move it."""
+
+    matrix: Floats
+    system: FactSystem
+    differences: Floats
+    shifts: Floats
+    changes: Floats  # (pairs, facts): change of each fact that comes from the table
+
+
+def refinement_privacy(
+    constraints: Constraints | None = None,
+    *,
+    A: ArrayLike | None = None,  # noqa: N803 - the paper's names, part of the public contract
+    B: ArrayLike | None = None,  # noqa: N803
+    D: ArrayLike | None = None,  # noqa: N803
+    names: Sequence[str] | None = None,
+    covariance: ArrayLike | None = None,
+    pairs: ArrayLike | None = None,
+    query: Mapping[str, ArrayLike] | ArrayLike | None = None,
+    neighbours: str = "add-remove",
+    scale: ArrayLike | None = None,
+    epsilon: float | None = None,
+    coordinates: Sequence[int | str] | None = None,
+    data_dependent: bool | Sequence[bool] = True,
+) -> RefinementPrivacy:
+    """Return rho of a linear refinement of answers with Laplace noise, and which facts make it exceed epsilon.
+
+    The refinement is the best one for facts (sentences over ``names``, or the columns of ``B``) under ``covariance``;
+    or ``A`` alone, unbiased; or ``A``, ``D`` and ``B``. Neighbours are ``pairs`` of true answers (μ, μ'), or all
+    histograms one record apart (``neighbours``) under ``query`` (a row per answer, a column per cell; a mapping names
+    the answers); without either every answer is a cell. ``scale`` is the noise of each answer; ``epsilon``, given
+    instead, stands for the noise that gives the unrefined answers this epsilon. ``coordinates`` (positions or names)
+    are the refined answers looked at, by default all together. Facts count as read off the table, so that they follow
+    it; ``data_dependent=False``, for all or one by one, or ``Fact(..., source="public")``, says that they do not.
+
+    >>> check = refinement_privacy(B=[1, 1], pairs=[([1, 0], [0, 0])], epsilon=0.5, coordinates=[0])
+    >>> round(check.rho, 9), check.explanation[0]
+    (1.0, "the constraint 'q1 + q2 = c1' was published exactly: one record changes it")
+    """
+    given_names, cells = read_query(query)
+    size = _count_answers(A, B, pairs, cells, names)
+    chosen_names = read_names(given_names if names is None else names, size)
+    system = read_facts(chosen_names, constraints, B, None, needs_constants=False)
+    differences = _read_differences(pairs, cells, Neighbours.read(neighbours), size)
+    study = _study(A, D, system, covariance, differences, data_dependent)
+    noise, budget = _read_noise(scale, epsilon, differences)
+    return _judge(study, noise, budget, _read_coordinates(coordinates, chosen_names))
+
+
+def _read_differences(pairs: ArrayLike | None, cells: Floats | None, neighbours: Neighbours, size: int) -> Floats:
+    if pairs is not None:
+        if cells is not None:
+            raise QueryError("give either pairs of true answers or a query whose neighbours are all tried, not both")
+        return differences_of_pairs(pairs, size)
+    cells = np.eye(size) if cells is None else cells
+    if len(cells) != size:
+        raise QueryError(f"query must have one row per answer ({size}), not the shape {cells.shape}")
+    return differences_of_query(cells, neighbours)
+
+
+def _study(
+    matrix: ArrayLike | None,
+    shares: ArrayLike | None,
+    system: FactSystem,
+    covariance: ArrayLike | None,
+    differences: Floats,
+    data_dependent: bool | Sequence[bool],
+) -> _Study:
+    """Return how the mean of the refined answers shifts between neighbours: A (μ - μ') + D (c - c')."""
+    if not system.is_equality.all():
+        raise QueryError("the privacy of a refinement is known for equalities only; leave out '<=' and '>='")
+    follows = _read_flags(data_dependent, system, matrix is not None)
+    changes = differences @ system.weights.T * follows[: len(system)]
+    if matrix is None:
+        if not len(system):
+            raise QueryError("there is no refinement to judge; give constraints, B, or a matrix A")
+        refinement = best_refinement(system.weights.T, covariance)
+    elif shares is not None:
+        refinement = LinearRefinement(matrix, shares, system.weights.T)
+    else:
+        known = read_square(matrix)
+        if follows.any() and not follows.all():
+            raise QueryError("some of the facts do not follow the table, so A alone is not enough; give D as well")
+        shifts = differences if follows.any() else differences @ known.T
+        return _Study(known, system, differences, shifts, changes)
+    used = np.array(refinement.A)
+    # I - D B' leaves rounding where it should leave nothing; a move along it would be taken for a cheap one.
+    used[np.abs(used) < _NOTHING] = 0.0
+    shifts = differences @ used.T + changes @ np.asarray(refinement.D).T
+    return _Study(used, system, differences, shifts, changes)
+
+
+def _judge(study: _Study, noise: Floats, epsilon: float, coordinates: tuple[int, ...]) -> RefinementPrivacy:
+    """Solve the programs: in units of the noise, moves u = v/scale under the matrix A diag(scale)."""
+    weighted = study.matrix * noise
+    unmoved = np.abs(study.shifts - study.differences @ study.matrix.T).max(axis=1)
+    sizes = np.abs(study.differences).max(axis=1) * max(1.0, float(np.abs(study.matrix).max()))
+    is_safe = unmoved <= _CHANGED * sizes
+    # Where the facts stay, moving the noise by μ - μ' explains the shift.
+    known = np.where(is_safe, (np.abs(study.differences) / noise).sum(axis=1), np.inf)
+    chosen = list(coordinates)
+    rho, at = greatest_least_norm(weighted[chosen], study.shifts[:, chosen], known)
+    is_post_processing = bool(is_safe.all())
+    dangerous = tuple(dict.fromkeys(study.system.facts[index].sentence for index in _changing(study)))
+    needed = noise * (max(rho / epsilon, 1.0) if epsilon > 0 else 1.0)
+    return RefinementPrivacy(
+        rho=rho,
+        epsilon=epsilon,
+        scale=noise,
+        scale_needed=needed,
+        rho_of_each=norms_of_each(weighted, study.shifts),
+        coordinates=coordinates,
+        worst=study.differences[at],
+        is_post_processing=is_post_processing,
+        dangerous=() if is_post_processing else dangerous,
+        explanation=_explain(is_post_processing, dangerous, rho, epsilon),
+    )
+
+
+def _changing(study: _Study) -> NDArray[np.intp]:
+    size = np.abs(study.differences) @ np.abs(study.system.weights).T
+    return np.flatnonzero((np.abs(study.changes) > _CHANGED * size).any(axis=0))
+
+
+def _explain(is_post_processing: bool, dangerous: Sequence[str], rho: float, epsilon: float) -> tuple[str, ...]:
+    if is_post_processing:
+        return (
+            "post-processing is safe: no fact changes with one record, so the refined answers keep "
+            f"epsilon = {epsilon:.6g} (rho = {rho:.6g})",
+        )
+    facts = [f"the constraint {quoted(fact)} was published exactly: one record changes it" for fact in dangerous]
+    reasons = facts or ["the facts behind this refinement change with one record"]
+    if np.isinf(rho):
+        verdict = "some refined answers are possible on one table and impossible on its neighbour: no noise hides it"
+    elif rho > epsilon * (1 + 1e-9):
+        verdict = (
+            f"rho = {rho:.6g} exceeds epsilon = {epsilon:.6g}: {rho / epsilon:.6g} times the noise would restore it"
+        )
+    else:
+        verdict = f"rho = {rho:.6g} stays within epsilon = {epsilon:.6g} for these coordinates alone"
+    return (*reasons, verdict)
+
+
+def _count_answers(
+    matrix: ArrayLike | None,
+    facts: ArrayLike | None,
+    pairs: ArrayLike | None,
+    cells: Floats | None,
+    names: Sequence[str] | None,
+) -> int:
+    for given, name in ((matrix, "A"), (facts, "B")):
+        if given is not None:
+            return len(np.atleast_1d(read_numbers(given, name)))
+    if cells is not None:
+        return len(cells)
+    if names is not None:
+        return len(names)
+    if pairs is not None:
+        return int(read_numbers(pairs, "pairs").shape[-1])
+    raise QueryError("there is no refinement to judge; give constraints with names or a query, B, or a matrix A")
+
+
+def _read_flags(data_dependent: bool | Sequence[bool], system: FactSystem, has_matrix: bool) -> NDArray[np.bool_]:
+    """Return for each fact whether it follows the table; for a refinement without facts, one flag for all of them."""
+    count = len(system) or int(has_matrix)
+    flags = np.asarray(data_dependent)
+    if flags.dtype != np.bool_ or flags.shape not in ((), (count,)):
+        raise QueryError(f"data_dependent must be True, False, or one of them for each of the {count} facts")
+    follows = np.broadcast_to(flags, count).copy()
+    for index, fact in enumerate(system.facts):
+        follows[index] &= fact.source != "public"
+    return follows
+
+
+def _read_noise(scale: ArrayLike | None, epsilon: float | None, differences: Floats) -> tuple[Floats, float]:
+    """Return the noise scale of each answer and the epsilon of the answers before refinement."""
+    size = differences.shape[1]
+    if epsilon is not None and (isinstance(epsilon, bool) or not isinstance(epsilon, Real) or not 0 < epsilon < np.inf):
+        raise PrivacyError("epsilon must be a positive number; it is the privacy of the answers before refinement")
+    if scale is None:
+        if epsilon is None:
+            raise PrivacyError(
+                "the noise is not known; give its scale, or the epsilon of the answers before refinement"
+            )
+        sensitivity = float(np.abs(differences).sum(axis=1).max())
+        return np.full(size, (sensitivity or 1.0) / float(epsilon)), float(epsilon)
+    if epsilon is not None:
+        raise PrivacyError("give the scale of the noise or the epsilon of the answers before refinement, not both")
+    noise = read_numbers(scale, "scale")
+    if noise.shape not in ((), (size,)) or (noise <= 0).any():
+        raise PrivacyError(f"scale must be one positive number, or one for each of the {size} answers")
+    noise = np.broadcast_to(noise, size).copy()
+    return noise, float((np.abs(differences) / noise).sum(axis=1).max())
+
+
+def _read_coordinates(coordinates: Sequence[int | str] | None, names: Sequence[str]) -> tuple[int, ...]:
+    if coordinates is None:
+        return tuple(range(len(names)))
+    if isinstance(coordinates, str | int) or not len(coordinates):
+        raise QueryError(
+            "coordinates must be a list of refined answers, by position or name, with at least one of them"
+        )
+    positions = []
+    for entry in coordinates:
+        is_position = isinstance(entry, int | np.integer) and not isinstance(entry, bool)
+        if is_position and 0 <= int(entry) < len(names):
+            positions.append(int(entry))
+        elif isinstance(entry, str) and entry in names:
+            positions.append(list(names).index(entry))
+        else:
+            raise QueryError(f"there is no answer {entry!r}; coordinates are names or positions 0 to {len(names) - 1}")
+    return tuple(dict.fromkeys(positions))

@@ -1,0 +1,144 @@
+"""``refine``: the best estimate of answers that are known to obey facts (Ying, Wu and Wang 2013, Theorem 3, any noise).
+
+With noisy answers X of covariance S and facts B'μ = c, X + S B (B'S B)⁻¹ (c - B'X) is unbiased, obeys the facts, and no
+linear unbiased estimate has a smaller variance in any coordinate.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from veilcube.analyst.refine.answers import NoisyAnswers, Values, read_answers
+from veilcube.analyst.refine.dependence import independent_rows
+from veilcube.analyst.refine.facts import Constraints, FactSystem, read_facts
+from veilcube.analyst.refine.feasible import contradicting_facts, implied_ranges
+from veilcube.analyst.refine.nearest import Nearest, impose_equalities, impose_inequalities
+from veilcube.analyst.refine.refined import Refined
+from veilcube.errors import QueryError
+
+Floats = NDArray[np.float64]
+
+
+def refine(
+    values: Values,
+    constraints: Constraints | None = None,
+    *,
+    B: ArrayLike | None = None,  # noqa: N803 - the paper's name, part of the public contract
+    c: ArrayLike | None = None,
+    covariance: ArrayLike | None = None,
+    confidence: float = 0.95,
+    names: Sequence[str] | None = None,
+    counts: bool | None = None,
+) -> Refined:
+    """Return the answers moved as little as their noise calls for, so that they obey every fact.
+
+    ``values`` are numbers, answers, or a mapping from names to either; unnamed ones are called q1, q2, and so on. Facts
+    are sentences over the names, or ``B`` (answers, facts) and ``c`` with B'μ = c. ``covariance`` is a variance, a
+    vector of variances or a matrix; without it the answers' own ``stddev`` count, as if their noises were independent,
+    and plain numbers are taken as equally noisy. Variance 0 means exact. Equalities have a closed form and exact
+    variances; the intervals take the noise as normal. Inequalities move the values to the nearest ones that obey them;
+    the intervals keep their coverage, reach around old and new value, and lose what the facts rule out. ``counts``
+    refuses facts that no answers >= 0 obey; by default sentences are checked so, matrices not.
+
+    >>> refined = refine({"A": 31.5, "B": 52.25}, "A + B = 80", covariance=[2.0, 2.0])
+    >>> refined.value.tolist(), refined.stddev.tolist()
+    ([29.625, 50.375], [1.0, 1.0])
+    """
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
+        raise QueryError(f"confidence must lie strictly between 0 and 1, not {confidence!r}: 0.95 is usual")
+    noisy = read_answers(values, covariance, names)
+    system = read_facts(noisy.names, constraints, B, c)
+    is_new = _check_facts(system, constraints is not None if counts is None else bool(counts))
+    used = system.take(is_new)
+    equal = used.take(used.is_equality)
+    moved = impose_equalities(noisy.value, noisy.factor, equal.weights, equal.constants)
+    _check_reachable(equal, moved)
+    bounded = used.take(~used.is_equality)
+    nearest = impose_inequalities(moved.value, moved.factor, bounded.weights, bounded.constants)
+    _check_reachable(bounded, nearest)
+    return _report(noisy, moved, nearest.value, used, system.take(~is_new), float(confidence))
+
+
+def _check_facts(system: FactSystem, are_counts: bool) -> NDArray[np.bool_]:
+    """Return which facts say something new, or refuse facts that contradict or nearly repeat each other."""
+    equalities = np.flatnonzero(system.is_equality)
+    constants = system.constants[equalities]
+    found = independent_rows(system.weights[equalities], constants, np.abs(constants))
+    if found.contradiction:
+        _refuse_contradiction(system, equalities[list(found.contradiction)].tolist())
+    if found.near_repeat:
+        sentences = system.quote(equalities[list(found.near_repeat)].tolist())
+        raise QueryError(f"the constraints {sentences} are the same up to rounding; keep one, or write exact numbers")
+    if len(equalities) < len(system):
+        _refuse_contradiction(system, contradicting_facts(system, nonnegative=False))
+    if are_counts:
+        impossible = contradicting_facts(system, nonnegative=True)
+        if impossible:
+            raise QueryError(
+                f"no counts obey {system.quote(impossible)}, because counts are never negative; "
+                "correct the constraint, or pass counts=False if these answers are not counts"
+            )
+    is_new = ~system.is_equality
+    is_new[equalities[list(found.kept)]] = True
+    return np.asarray(is_new)
+
+
+def _refuse_contradiction(system: FactSystem, facts: Sequence[int]) -> None:
+    if len({system.facts[index].sentence for index in facts}) == 1:
+        raise QueryError(f"the constraint {system.quote(facts)} can never hold; correct it or leave it out")
+    if facts:
+        raise QueryError(
+            f"the constraints {system.quote(facts)} contradict each other; correct or leave out one of them"
+        )
+
+
+def _check_reachable(system: FactSystem, nearest: Nearest) -> None:
+    if nearest.unreachable:
+        raise QueryError(
+            f"the answers cannot be made to obey {system.quote(nearest.unreachable)}, because their covariance says "
+            "that they are exact there; correct the constraint or give these answers a variance"
+        )
+
+
+def _report(
+    noisy: NoisyAnswers, moved: Nearest, value: Floats, used: FactSystem, redundant: FactSystem, confidence: float
+) -> Refined:
+    before = (noisy.factor**2).sum(axis=1)
+    after = (moved.factor**2).sum(axis=1)
+    # A variance that the facts remove leaves rounding of the order of the square of the machine's precision.
+    after[after <= 1e-26 * before] = 0.0
+    unknown = 1.0 if noisy.is_noise_known else np.nan
+    stddev = np.sqrt(after) * unknown
+    width = float(ndtri(0.5 + confidence / 2)) * stddev
+    low, high = moved.value - width, moved.value + width
+    if not used.is_equality.all():
+        least, greatest = implied_ranges(used)
+        # The truth lies within the ranges, so cutting loses no coverage. Reaching as far around the moved value as
+        # around the answer can only add some: an answer far outside its range would be left with a single point.
+        low = np.clip(np.minimum(low, value - width), least, greatest)
+        high = np.clip(np.maximum(high, value + width), least, greatest)
+    return Refined(
+        value,
+        low,
+        high,
+        stddev,
+        confidence,
+        _statement(noisy.privacy, used),
+        {"answer": noisy.names},
+        names=noisy.names,
+        covariance=moved.factor @ moved.factor.T * unknown,
+        variance_ratio=np.divide(after, before, out=np.ones_like(after), where=before > 0),
+        facts=tuple(dict.fromkeys(used.facts)),
+        redundant=tuple(dict.fromkeys(redundant.facts)),
+    )
+
+
+def _statement(privacy: str, used: FactSystem) -> str:
+    """Return the privacy statement of the answers, with a warning for each fact that was read off the table."""
+    exact = [index for index, fact in enumerate(used.facts) if fact.source == "exact private statistic"]
+    if not exact:
+        return privacy
+    warning = f"not covered by any epsilon: {used.quote(exact)}, read off the private table without noise"
+    return f"{privacy}; {warning}" if privacy else warning
