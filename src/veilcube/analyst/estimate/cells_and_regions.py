@@ -28,7 +28,9 @@ from veilcube.schema import Region
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-WIDENING_OF_CHOSEN_REGIONS = 2.0
+# Small regions are often outliers of the noise that growing picked out, so questions about few cells stray further.
+WIDENING_OF_CHOSEN_REGIONS, WIDENING_OF_FEW_CELLS = 1.3, 2.0
+FEW_CELLS = 16
 
 
 def is_adaptive(record: ReleaseRecord) -> bool:
@@ -99,7 +101,7 @@ class AdaptiveEstimate:
         grid = blocks_of(record)
         self.answers = CellsAndRegions(regions.operator, cells.noise.variance, regions.noise.variance, grid)
         self._noise, self._moments = cells.noise, UnitMoments(self.answers, cells.noise)
-        self._widening = 1.0 if grid is not None else WIDENING_OF_CHOSEN_REGIONS
+        self._is_chosen = grid is None
         self._cells = self.answers.solve(cells.values, regions.values)
         self._cells.setflags(write=False)
         self._block_sums = BlockSums(self._cells)
@@ -111,19 +113,30 @@ class AdaptiveEstimate:
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         """Estimate the count of each block."""
         moments = self._moments.moments_of_rectangles(low, high)
-        return self._widened(with_intervals(self._block_sums(low, high), moments, self._noise, confidence))
+        found = with_intervals(self._block_sums(low, high), moments, self._noise, confidence)
+        return self._widened(found, (high - low + 1).prod(axis=1))
 
     def region(self, region: Region, confidence: float) -> Estimates:
         """Estimate the count of a region."""
         moments = self._moments.moments_of_region(region)
         value = group_cells(self._cells, region, ())[0]
-        return self._widened(with_intervals(value, moments, self._noise, confidence))
+        size = np.asarray(sum(box.cells for box in region.boxes))
+        return self._widened(with_intervals(value, moments, self._noise, confidence), size)
 
     def grouped(self, region: Region, axes: Sequence[int]) -> LinearGroups:
         """Estimate the counts inside a region for every combination of cells of the given axes."""
         sums, sizes = group_cells(self._cells, region, axes)
         return LinearGroups(sums, sizes, self._noise, RegionNoise(self._moments, region, tuple(axes)))
 
-    def _widened(self, found: Estimates) -> Estimates:
-        width = (found.high - found.value) * self._widening
-        return Estimates(found.value, found.value - width, found.value + width, found.stddev * self._widening)
+    def _widened(self, found: Estimates, sizes: Integers) -> Estimates:
+        if not self._is_chosen:
+            return found
+        widening = widening_of(sizes)
+        width = (found.high - found.value) * widening
+        return Estimates(found.value, found.value - width, found.value + width, found.stddev * widening)
+
+
+def widening_of(sizes: Integers) -> Floats:
+    """Return by how much intervals are widened for questions of so many cells where regions were chosen."""
+    few = np.minimum(FEW_CELLS / np.maximum(sizes, 1), 1.0)
+    return np.asarray(WIDENING_OF_CHOSEN_REGIONS + (WIDENING_OF_FEW_CELLS - WIDENING_OF_CHOSEN_REGIONS) * few)

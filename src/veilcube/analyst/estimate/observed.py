@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from veilcube.analyst.estimate.adjusted import AdjustedGroups
 from veilcube.analyst.estimate.base import Estimates
 from veilcube.analyst.estimate.cells_and_regions import (
-    WIDENING_OF_CHOSEN_REGIONS,
     AdaptiveEstimate,
     blocks_of,
     is_adaptive,
+    widening_of,
 )
 from veilcube.analyst.observations import posterior
 from veilcube.errors import QueryError
@@ -68,7 +68,7 @@ class ObservedEstimate:
             raise TypeError("the second measurement of an adaptive release is of regions")
         self._cells, self._totals, self._regions = cells.values, regions.values, regions.operator
         self._scales = float(cells.noise.scale), float(regions.noise.scale)
-        self._widening = 1.0 if blocks_of(record) is not None else WIDENING_OF_CHOSEN_REGIONS
+        self._is_chosen = blocks_of(record) is None
         self._summed = np.zeros(self._regions.regions, dtype=np.int64)
         np.add.at(self._summed, self._regions.chosen.ravel(), self._cells.ravel())
         self._unbiased = AdaptiveEstimate(record)
@@ -123,9 +123,8 @@ class ObservedEstimate:
         observations = [(own, {of_cells: int(cells.size)}), (others, noises)]
         belief = posterior(observations, discrete=max(self._scales) <= LARGEST_DISCRETE_SCALE)
         low, high = belief.interval(confidence)
-        middle = belief.mean
-        low, high = middle + self._widening * (low - middle), middle + self._widening * (high - middle)
-        return middle, low, high, self._widening * belief.stddev
+        middle, widening = belief.mean, float(widening_of(np.asarray(cells.size))) if self._is_chosen else 1.0
+        return middle, middle + widening * (low - middle), middle + widening * (high - middle), widening * belief.stddev
 
 
 def _group(region: Region, axes: Sequence[int], at: tuple[int, ...]) -> Region:
