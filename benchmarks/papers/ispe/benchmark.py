@@ -18,9 +18,10 @@ from benchmarks.papers.ispe.data import AGE_HOURS, Table, made_tables, read_tabl
 from benchmarks.papers.ispe.figures import Effort
 from benchmarks.papers.ispe.plot import write_plot
 from benchmarks.papers.ispe.trials import Measured, summarise
-from benchmarks.papers.privelet.tables import make_console, show_verdicts, write_csv
+from benchmarks.papers.privelet.tables import WIDTH_OF_FILES, show_verdicts
 from benchmarks.papers.privelet.verdict import Claim, Verdict
 from benchmarks.peers.dpbench.arrays import CountArray, InputError
+from benchmarks.report import make_console, write_csv
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def _run(options: argparse.Namespace) -> None:
     folder = options.out or Path(tempfile.mkdtemp(prefix="ispe-"))
     folder.mkdir(parents=True, exist_ok=True)
     size = QUICK if options.quick else FULL
-    findings = Findings(make_console(), folder, size, options.epsilon, made, contested)
+    findings = Findings(make_console(WIDTH_OF_FILES), folder, size, options.epsilon, made, contested)
     for name in options.only or PARTS:
         findings.console.print(f"-- {name}")
         PARTS[name](findings)

@@ -3,8 +3,7 @@
 End to end is the release, the default estimator's fit and 1000 queries; planning looks at no data and is timed apart.
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,7 @@ from benchmarks.papers.ispe.coverage import STRATEGIES
 from benchmarks.papers.ispe.data import Table
 from benchmarks.papers.privelet.scaling import best_of
 from benchmarks.papers.privelet.verdict import Verdict
+from benchmarks.report import best_seconds
 
 PART = "speed"
 SHAPE = (256, 256, 16)
@@ -71,16 +71,7 @@ def queries_a_second(cube: vc.Cube, epsilon: float, partition: str, queries: int
     release = vc.release(cube, epsilon, STRATEGIES[partition])
     asked = vc.Workload.random_ranges(cube.schema, queries, seed=SEED)
     release.answer(asked, estimator="least_squares")
-    return queries / _best_seconds(lambda: release.answer(asked, estimator="least_squares"))
-
-
-def _best_seconds(work: Callable[[], object]) -> float:
-    seconds = []
-    for _ in range(ROUNDS):
-        started = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
+    return queries / best_seconds(lambda: release.answer(asked, estimator="least_squares"), ROUNDS)
 
 
 def run_speed(table: Table, shape: Sequence[int], epsilon: float, queries: int) -> list[Verdict]:

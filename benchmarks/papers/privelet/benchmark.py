@@ -15,6 +15,7 @@ from benchmarks.papers.privelet.claims import judge_accuracy
 from benchmarks.papers.privelet.plot import write_plots
 from benchmarks.papers.privelet.scaling import Timing
 from benchmarks.papers.privelet.verdict import Claim, Verdict
+from benchmarks.report import make_console, write_csv
 
 EPSILONS = (0.5, 0.75, 1.0, 1.25)
 
@@ -88,7 +89,7 @@ def run_scaling(findings: Findings) -> None:
     findings.timings |= {"rows": by_rows, "cells": by_cells}
     for name, timings in findings.timings.items():
         tables.show_timings(findings.console, timings, f"seconds against {name}, best of {scaling.ROUNDS}")
-        tables.write_csv(findings.folder / f"time-by-{name}.csv", timings)
+        write_csv(findings.folder / f"time-by-{name}.csv", timings)
     verdicts, claims = scaling.judge_times(by_rows, by_cells)
     findings.verdicts += verdicts
     findings.claims += claims
@@ -110,7 +111,7 @@ def run_accuracy(findings: Findings) -> None:
             tables.show_quintiles(findings.console, found)
             tables.show_outcomes(findings.console, [experiment])
             # Anew after each, so that a run that is stopped leaves what it found.
-            tables.write_csv(findings.folder / "quintiles.csv", findings.quintiles)
+            write_csv(findings.folder / "quintiles.csv", findings.quintiles)
 
 
 PARTS: Mapping[str, Callable[[Findings], None]] = {
@@ -128,14 +129,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = options.out or Path(tempfile.mkdtemp(prefix="privelet-"))
     folder.mkdir(parents=True, exist_ok=True)
     epsilons = EPSILONS if options.all else options.epsilon or (1.0,)
-    findings = Findings(tables.make_console(), folder, QUICK if options.quick else FULL, epsilons)
+    findings = Findings(make_console(tables.WIDTH_OF_FILES), folder, QUICK if options.quick else FULL, epsilons)
     for name in options.only or PARTS:
         findings.console.print(f"-- {name}")
         PARTS[name](findings)
     tables.show_claims(findings.console, findings.claims)
     tables.show_verdicts(findings.console, findings.verdicts)
-    tables.write_csv(folder / "claims.csv", findings.claims)
-    tables.write_csv(folder / "bars.csv", findings.verdicts)
+    write_csv(folder / "claims.csv", findings.claims)
+    write_csv(folder / "bars.csv", findings.verdicts)
     drawn = write_plots(folder, findings.quintiles, findings.timings)
     if not drawn and (findings.quintiles or findings.timings):
         findings.console.print("no plot was drawn, for Altair is not installed; run pip install 'veilcube[report]'")

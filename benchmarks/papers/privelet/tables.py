@@ -1,10 +1,6 @@
 """What was found as aligned tables for a terminal and as CSV files."""
 
-import csv
 from collections.abc import Sequence
-from dataclasses import asdict, fields
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -14,14 +10,7 @@ from benchmarks.papers.privelet.accuracy import Experiment, Quintile
 from benchmarks.papers.privelet.scaling import Timing
 from benchmarks.papers.privelet.verdict import Claim, Verdict
 
-# Where output does not go to a terminal, tables keep this width rather than lose columns.
-_WIDTH_OF_FILES = 170
-
-
-def make_console() -> Console:
-    """Return where tables go."""
-    console = Console(highlight=False, markup=False)
-    return console if console.is_terminal else Console(highlight=False, markup=False, width=_WIDTH_OF_FILES)
+WIDTH_OF_FILES = 170
 
 
 def show_quintiles(console: Console, quintiles: Sequence[Quintile]) -> None:
@@ -121,13 +110,3 @@ def _add_columns(table: Table, texts: Sequence[str], numbers: Sequence[str]) -> 
         table.add_column(name)
     for name in numbers:
         table.add_column(name, justify="right")
-
-
-def write_csv(path: Path, rows: Sequence[Any]) -> None:
-    """Write data classes of one kind, one a line."""
-    if not rows:
-        return
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(rows[0])])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)

@@ -12,8 +12,9 @@ from benchmarks.peers.dpbench.arrays import InputError
 from benchmarks.peers.dpbench.measure import Contest, Missing, Result
 from benchmarks.peers.dpbench.plot import write_plots
 from benchmarks.peers.dpbench.summary import judge, summarise
-from benchmarks.peers.dpbench.tables import make_console, show_results, show_summaries, show_verdicts, write_csv
+from benchmarks.peers.dpbench.tables import WIDTH_OF_FILES, show_results, show_summaries, show_verdicts
 from benchmarks.peers.dpbench.tasks import TASKS, Task, build_tasks
+from benchmarks.report import make_console, write_csv
 
 DEFAULT_OUT = Path("benchmarks/results/dpbench")
 DEFAULT_EPSILONS = (0.1, 1.0)
@@ -36,7 +37,7 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError(f"--trials is {options.trials}, but at least 1 trial is needed; 10 is usual")
     tasks = build_tasks(options.data, options.adult, options.only)
     out = _make_folder(options.out)
-    console = make_console()
+    console = make_console(WIDTH_OF_FILES)
     results: list[Result] = []
     missing: list[Missing] = []
     for epsilon in options.epsilon or DEFAULT_EPSILONS:

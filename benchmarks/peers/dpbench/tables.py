@@ -1,9 +1,6 @@
 """Results as aligned tables for a terminal and as CSV files."""
 
-import csv
 from collections.abc import Sequence
-from dataclasses import asdict, fields
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -13,13 +10,7 @@ from benchmarks.peers.dpbench.measure import Missing, Result
 from benchmarks.peers.dpbench.published import PEER_SOURCE
 from benchmarks.peers.dpbench.summary import Summary, Verdict
 
-# Where output does not go to a terminal, tables keep this width rather than lose columns.
-_WIDTH_OF_FILES = 150
-
-
-def make_console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_WIDTH_OF_FILES)
+WIDTH_OF_FILES = 150
 
 
 def show_results(console: Console, results: Sequence[Result]) -> None:
@@ -102,16 +93,6 @@ def _add_columns(table: Table, texts: str, numbers: str) -> None:
         table.add_column(name)
     for name in numbers.split():
         table.add_column(name, justify="right")
-
-
-def write_csv(path: Path, rows: Sequence[Result] | Sequence[Summary]) -> None:
-    """Write results or summaries, one a line; what is not known stays empty."""
-    if not rows:
-        return
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(rows[0])])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
 
 
 def _figure(value: float | None) -> str:

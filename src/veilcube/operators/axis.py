@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.operators.exchange import ColumnPair
 from veilcube.operators.moments import Moments
 
 Integers: TypeAlias = NDArray[np.int64]
@@ -51,6 +52,13 @@ class AxisOperator(Protocol):
 
     def column_sums(self) -> Integers:
         """Return the L1 norm of each column: what one row of the table adds to all measurements together."""
+
+    @property
+    def largest_column(self) -> int:
+        """The largest L1 norm of a column."""
+
+    def column_pairs(self) -> tuple[ColumnPair, ...] | None:
+        """Return how the columns of two cells may stand to each other (``exchange``), None if that is not told."""
 
     def least_shared(self) -> int:
         """Return the least, over pairs of different cells i and j, of the sum over rows of min(A_ri, A_rj).
@@ -103,6 +111,19 @@ class AxisMoments:
     def noise_weights(self, query: Floats) -> Floats:
         """Return A (A'A)^-1 q: each kind of axis has its own way."""
         raise NotImplementedError
+
+    def column_sums(self) -> Integers:
+        """Return the L1 norm of each column: each kind of axis has its own way."""
+        raise NotImplementedError
+
+    @property
+    def largest_column(self) -> int:
+        """The largest L1 norm of a column; overridden where it can be told without listing them all."""
+        return int(self.column_sums().max())
+
+    def column_pairs(self) -> tuple[ColumnPair, ...] | None:
+        """Return None: kinds of pairs are told by axes that may stand beside factors with signs."""
+        return None
 
     def moments_of_steps(self, cuts: Integers, values: Floats) -> Moments:
         """Return the moments of step functions, each written out as a dense query, a block of them at a time."""
@@ -171,6 +192,16 @@ class FlatAxis(AxisMoments):
     def column_sums(self) -> Integers:
         """Return ones."""
         return np.ones(self.size, dtype=np.int64)
+
+    @property
+    def largest_column(self) -> int:
+        """Each column holds a single 1."""
+        return 1
+
+    def column_pairs(self) -> tuple[ColumnPair, ...]:
+        """Return a cell with itself, and two cells, which have no measurement in common."""
+        one = ColumnPair(same=1)
+        return (one, ColumnPair(same=0, left=1, right=1)) if self.size > 1 else (one,)
 
     def least_shared(self) -> int:
         """Return 0, for two cells have no measurement in common; 1 if there is but one cell."""

@@ -11,6 +11,7 @@ the total by m a. Its variance is m v1 - m² v1² / (K v1 + v2).
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,12 @@ class CellsAndRegions:
         """Return the sum of the cells of each region."""
         labels, weights = self.regions.chosen.ravel(), cells.ravel()
         return np.bincount(labels, weights=weights, minlength=self.regions.regions).astype(np.float64)
+
+    def noise_weights(self, query: Floats) -> Floats:
+        """Return by how much a standard deviation of each noise enters the answer to a query that weighs every cell."""
+        pull = self.gains * self.totals(query)
+        cells = (query - pull[self.regions.chosen]).ravel() * sqrt(self.cell_variance)
+        return np.concatenate([cells, pull * sqrt(self.region_variance)])
 
     def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
         """Return the moments of each block's noise weights, in units of one standard deviation each."""

@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.operators.exchange import ColumnPair
 from veilcube.operators.parallel import share_out
 
 Integers = NDArray[np.int64]
@@ -28,10 +27,6 @@ class InsideAxis:
 
     def along(self, way: Way, block: NDArray[Any], *, may_overwrite: bool) -> NDArray[Any]:
         """Map every vector of a block (before, vector, after); the result may lie where the block was."""
-        raise NotImplementedError
-
-    def column_pairs(self) -> tuple[ColumnPair, ...]:
-        """Return the ways in which the columns of two cells, or of one cell twice, may stand to each other."""
         raise NotImplementedError
 
     def apply(self, cells: Integers) -> Integers:

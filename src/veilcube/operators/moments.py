@@ -52,12 +52,8 @@ class OperatorWithNoiseWeights(Operator, Protocol):
         """Return A (A'A)^-1 q for a query that weighs every cell of the cube."""
 
 
-@runtime_checkable
-class LinearAnswers(Protocol):
-    """What least-squares answers with intervals need of an operator."""
-
-    def solve(self, measurements: Integers) -> Floats:
-        """Return the least-squares estimate of the cells from noisy measurements."""
+class AnswerMoments(Protocol):
+    """What the intervals of least-squares answers need: the noise of each, however it was measured."""
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return A (A'A)^-1 q for a query that weighs every cell of the cube."""
@@ -67,6 +63,14 @@ class LinearAnswers(Protocol):
 
     def moments_of_region(self, region: Region) -> Moments:
         """Return the moments of the noise weights of a region, the higher ones perhaps from above; shape ()."""
+
+
+@runtime_checkable
+class LinearAnswers(AnswerMoments, Protocol):
+    """What least-squares answers with intervals need of an operator."""
+
+    def solve(self, measurements: Integers) -> Floats:
+        """Return the least-squares estimate of the cells from noisy measurements."""
 
 
 def union_bound(second: Floats, parts: Sequence[Moments], factors: Sequence[float] | None = None) -> Moments:

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from veilcube.operators.axis import AxisOperator, AxisReader, FlatAxis, Floats, Integers, range_steps, read_flat_axis
 from veilcube.operators.base import NeighbourName
-from veilcube.operators.exchange import ColumnPair, largest_exchange
-from veilcube.operators.haar import HaarAxis, read_haar_axis
+from veilcube.operators.exchange import largest_exchange
+from veilcube.operators.haar import read_haar_axis
 from veilcube.operators.inside import InsideAxis, Way, along_axis
 from veilcube.operators.matched import read_matched_axis
 from veilcube.operators.moments import Moments, union_bound
 from veilcube.operators.nominal import read_nominal_axis
-from veilcube.operators.tree import TreeAxis, read_tree_axis
+from veilcube.operators.tree import read_tree_axis
 from veilcube.schema import Region
 
 MOST_AXES = 32
@@ -76,7 +76,7 @@ class ProductOperator:
     @cached_property
     def column_sum(self) -> int:
         """The largest L1 norm of a column: the product of the axes' largest."""
-        return prod(largest_column(axis) for axis in self.axes)
+        return prod(axis.largest_column for axis in self.axes)
 
     def sensitivity(self, neighbours: NeighbourName) -> int:
         """Return the largest L1 change of the measurements when one row is added or removed, or when one is exchanged.
@@ -91,7 +91,7 @@ class ProductOperator:
         if neighbours == "add-remove":
             return self.column_sum
         if any(isinstance(axis, InsideAxis) for axis in self.axes) and prod(self.cell_shape) > 1:
-            pairs = [_column_pairs(axis) for axis in self.axes]
+            pairs = [axis.column_pairs() for axis in self.axes]
             known = [kinds for kinds in pairs if kinds is not None]
             return largest_exchange(known, self.column_sum) if len(known) == len(pairs) else 2 * self.column_sum
         shared = prod(axis.least_shared() for axis in self.axes) if prod(self.cell_shape) > 1 else 0
@@ -205,21 +205,6 @@ def _inside_each_axis(way: Way, array: NDArray[Any], axes: Sequence[AxisOperator
         else:
             result = np.moveaxis(getattr(axis, way)(np.moveaxis(result, place, -1)), -1, place)
     return np.ascontiguousarray(result)
-
-
-def largest_column(axis: AxisOperator) -> int:
-    """Return the largest L1 norm of a column of one axis, without listing them all where that can be told."""
-    if isinstance(axis, TreeAxis):
-        return sum(axis.multipliers)
-    return axis.largest_column if isinstance(axis, HaarAxis) else int(axis.column_sums().max())
-
-
-def _column_pairs(axis: AxisOperator) -> tuple[ColumnPair, ...] | None:
-    """Return how two columns of an axis may stand to each other, if it tells."""
-    if isinstance(axis, FlatAxis):
-        one = ColumnPair(same=1)
-        return (one, ColumnPair(same=0, left=1, right=1)) if axis.size > 1 else (one,)
-    return axis.column_pairs() if isinstance(axis, InsideAxis) else None
 
 
 def _multiply(factors: Sequence[Floats]) -> Floats:

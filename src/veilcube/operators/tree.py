@@ -208,6 +208,11 @@ class TreeAxis(AxisMoments):
         """Return the sum of all multipliers for each cell: it lies in one run of every level."""
         return np.full(self.size, sum(self.multipliers), dtype=np.int64)
 
+    @property
+    def largest_column(self) -> int:
+        """Every cell lies in one run of each level."""
+        return sum(self.multipliers)
+
     def least_shared(self) -> int:
         """Return the multiplier of the root, which cells of different children share alone; 0 without a root."""
         return sum(self.multipliers) if self.size == 1 else int(self._weights[0])

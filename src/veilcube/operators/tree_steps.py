@@ -17,7 +17,7 @@ Sums = tuple[Floats, Floats, Floats]
 
 
 @compiled
-def _child_holding(first: Integers, begin: int, count: int, cell: int) -> int:
+def child_holding(first: Integers, begin: int, count: int, cell: int) -> int:
     """Return the position among the children of the last one that starts at or before a cell."""
     low, high = 0, count - 1
     while low < high:
@@ -69,7 +69,7 @@ def _find_active(
             if begin >= inner:
                 child, starts_there = cuts[j] - first[v], True
             else:
-                child = _child_holding(first, begin, count, cuts[j])
+                child = child_holding(first, begin, count, cuts[j])
                 starts_there = first[begin + child] == cuts[j]
             runs = _add_run(nodes, sums, leaf, a, v, position, child, values[j], runs, run_active, run_sums)
             # An empty run leaves the position where it is; so do equal cuts.

@@ -27,12 +27,6 @@ Family = tuple[Integers, Integers, Integers, Integers, Integers]
 
 
 @compiled
-def tiles_of(before: int, after: int, width: int) -> int:
-    """Return how many tiles of this width cover an array."""
-    return before * -(-after // width)
-
-
-@compiled
 def _load(source: NDArray[Any], block: int, start: int, stop: int, tile: NDArray[Any]) -> None:
     for i in range(source.shape[1]):
         for c in range(start, stop):

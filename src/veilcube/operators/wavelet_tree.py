@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from veilcube.operators.moments import Moments
 from veilcube.operators.parallel import compiled, share_out
 from veilcube.operators.tree_shape import TreeShape
+from veilcube.operators.tree_steps import child_holding
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -80,17 +81,9 @@ class WaveletTree:
 def _child_holding(nodes: Nodes, v: int, cell: int) -> int:
     """Return the position among the children of node v of the one that holds a cell."""
     first, _, child_start, child_count, _ = nodes
-    begin = child_start[v]
-    if begin >= first.size:
+    if child_start[v] >= first.size:
         return int(cell - first[v])
-    low, high = 0, child_count[v] - 1
-    while low < high:
-        middle = (low + high + 1) >> 1
-        if first[begin + middle] <= cell:
-            low = middle
-        else:
-            high = middle - 1
-    return int(low)
+    return child_holding(first, child_start[v], child_count[v], cell)
 
 
 @compiled

@@ -107,9 +107,7 @@ class CellsAndBlocks:
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return by how much each row's noise enters the answer to a query that weighs every cell."""
-        own, shared = self.multipliers
-        pull = self.answers.gains * self.answers.totals(query)
-        return np.concatenate([(query - pull[self.answers.regions.chosen]).ravel() / own, pull / shared])
+        return self.answers.noise_weights(query)
 
     def sensitivity(self, neighbours: NeighbourName) -> int:
         """Return the sum of the multipliers; twice that for an exchanged row, which may leave its block."""

@@ -40,6 +40,7 @@ from veilcube.privacy import (
 from veilcube.privacy.calibration import LARGEST_SCALE
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.query import Workload
+from veilcube.release.measurement import sensitivity_of
 from veilcube.schema import Schema
 
 DEFAULT_CONFIDENCE = 0.95
@@ -89,10 +90,7 @@ class Plan:
     @cached_property
     def sensitivity(self) -> int:
         """The largest L1 change of the measurements when one unit changes."""
-        added = self.operator.sensitivity("add-remove")
-        # Exchanges take longer to compare, and matter to nobody whose rows only come and go.
-        exchanged = self.operator.sensitivity("replace") if self.neighbours is Neighbours.REPLACE else 2 * added
-        return unit_sensitivity(added, exchanged, self.unit, self.neighbours)
+        return sensitivity_of(self.operator, self.unit, self.neighbours)
 
     @cached_property
     def noise(self) -> DiscreteLaplace:

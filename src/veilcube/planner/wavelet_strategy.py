@@ -19,7 +19,7 @@ from veilcube.operators import Operator, hierarchy_levels
 from veilcube.operators.axis import AxisOperator, FlatAxis
 from veilcube.operators.haar import HaarAxis
 from veilcube.operators.nominal import NominalAxis
-from veilcube.operators.product import ProductOperator, largest_column
+from veilcube.operators.product import ProductOperator
 from veilcube.planner.default_workload import default_workload
 from veilcube.query import Workload
 from veilcube.schema import Attribute, Nominal, Schema
@@ -196,6 +196,6 @@ class _Errors:
             for region in self._regions:
                 weights = axis.noise_weights(np.array([box.mask(place) for box in region.boxes], dtype=np.float64))
                 own.append(weights @ weights.T)
-            self._known[key] = axis, largest_column(axis), own
+            self._known[key] = axis, axis.largest_column, own
         _, norm, factors = self._known[key]
         return norm, factors

@@ -7,7 +7,16 @@ from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
 from veilcube.operators import Operator
+from veilcube.privacy import Neighbours, PrivacyUnit, unit_sensitivity
 from veilcube.privacy.noise import DiscreteLaplace
+
+
+def sensitivity_of(operator: Operator, unit: PrivacyUnit, neighbours: Neighbours) -> int:
+    """Return the largest L1 change of an operator's measurements when one unit changes."""
+    added = operator.sensitivity("add-remove")
+    # Exchanges take longer to compare, and matter to nobody whose rows only come and go.
+    exchanged = operator.sensitivity("replace") if neighbours is Neighbours.REPLACE else 2 * added
+    return unit_sensitivity(added, exchanged, unit, neighbours)
 
 
 @dataclass(frozen=True, eq=False)

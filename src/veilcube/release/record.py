@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
 from veilcube.operators import HalvingTree, NodeCounts
-from veilcube.privacy import Neighbours, PrivacyStatement, epsilon_of, unit_sensitivity
+from veilcube.privacy import PrivacyStatement, epsilon_of
 from veilcube.privacy.event import laplace_events
-from veilcube.release.measurement import NoisyMeasurement
+from veilcube.release.measurement import NoisyMeasurement, sensitivity_of
 from veilcube.schema import Schema
 
 LARGEST_SUM = 2**62
@@ -59,11 +59,8 @@ class ReleaseRecord:
         """Whether a release of one measurement states no smaller sensitivity than its strategy has."""
         if len(self.measurements) != 1 or isinstance(self.measurements[0].operator, NodeCounts):
             return True
-        operator, stated = self.measurements[0].operator, self.statement
-        added = operator.sensitivity("add-remove")
-        exchanged = operator.sensitivity("replace") if stated.neighbours is Neighbours.REPLACE else 2 * added
-        least = unit_sensitivity(added, exchanged, stated.unit, stated.neighbours)
-        return all(event.sensitivity >= least for event in laplace_events(stated.event))
+        least = sensitivity_of(self.measurements[0].operator, self.statement.unit, self.statement.neighbours)
+        return all(event.sensitivity >= least for event in laplace_events(self.statement.event))
 
 
 def _sums_fit(arrays: Sequence[NDArray[np.int64]]) -> bool:

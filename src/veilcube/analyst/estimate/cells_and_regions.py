@@ -21,7 +21,6 @@ from veilcube.operators.block_sums import BlockSums
 from veilcube.operators.cells_and_regions import CellsAndRegions
 from veilcube.operators.moments import Moments
 from veilcube.operators.regions import Blocks
-from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Region
 
@@ -64,17 +63,11 @@ class UnitMoments:
     """The moments of answers from cells and regions, in units of the noise of one cell."""
 
     answers: CellsAndRegions
-    noise: DiscreteLaplace
-
-    def solve(self, measurements: Integers) -> Floats:
-        """Refuse: two measurements cannot be read as one."""
-        raise NotImplementedError
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return by how much each noise enters the answer to a query that weighs every cell, in units of the cells'."""
-        pull = self.answers.gains * self.answers.totals(query)
-        ratio = np.sqrt(self.answers.region_variance / self.answers.cell_variance)
-        return np.concatenate([(query - pull[self.answers.regions.chosen]).ravel(), pull * ratio])
+        weights: Floats = self.answers.noise_weights(query) / np.sqrt(self._unit)
+        return weights
 
     def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
         """Return the moments of each block."""
@@ -84,9 +77,13 @@ class UnitMoments:
         """Return the moments of a region of the cube; shape ()."""
         return self._in_units(self.answers.moments_of_region(region))
 
-    def _in_units(self, moments: Moments) -> Moments:
+    @property
+    def _unit(self) -> float:
         # Noise so small that its variance is not a number above 0 enters no answer.
-        unit = self.answers.cell_variance or np.inf
+        return self.answers.cell_variance or np.inf
+
+    def _in_units(self, moments: Moments) -> Moments:
+        unit = self._unit
         second, fourth, sixth = moments.second / unit, moments.fourth / unit / unit, moments.sixth / unit / unit / unit
         return Moments(second, fourth, sixth, bounded=moments.bounded)
 
@@ -100,8 +97,8 @@ class AdaptiveEstimate:
             raise TypeError("the second measurement of an adaptive release is of regions")
         grid = blocks_of(record)
         self.answers = CellsAndRegions(regions.operator, cells.noise.variance, regions.noise.variance, grid)
-        self._noise, self._moments = cells.noise, UnitMoments(self.answers, cells.noise)
-        self._is_chosen = grid is None
+        self._noise, self._moments = cells.noise, UnitMoments(self.answers)
+        self.is_chosen = grid is None
         self._cells = self.answers.solve(cells.values, regions.values)
         self._cells.setflags(write=False)
         self._block_sums = BlockSums(self._cells)
@@ -129,7 +126,7 @@ class AdaptiveEstimate:
         return LinearGroups(sums, sizes, self._noise, RegionNoise(self._moments, region, tuple(axes)))
 
     def _widened(self, found: Estimates, sizes: Integers) -> Estimates:
-        if not self._is_chosen:
+        if not self.is_chosen:
             return found
         widening = widening_of(sizes)
         width = (found.high - found.value) * widening

@@ -26,6 +26,12 @@ def group_cells(
     return sums, sizes
 
 
+def group_of(region: Region, axes: Sequence[int], index: Sequence[int]) -> Region:
+    """Return the part of a region at one combination of cells of some axes."""
+    cells = [(axis, np.arange(region.shape[axis]) == cell) for axis, cell in zip(axes, index, strict=True)]
+    return region.intersect(*(Region.on_axis(region.shape, axis, chosen) for axis, chosen in cells))
+
+
 def _sum_out(cells: NDArray[Number], box: Box, axes: Sequence[int]) -> NDArray[Number]:
     """Return a box's cells summed over every axis that is not kept, the kept ones in the order of ``axes``."""
     part = cells

@@ -21,15 +21,14 @@ from veilcube.analyst.estimate.adjusted import AdjustedGroups
 from veilcube.analyst.estimate.base import Estimates
 from veilcube.analyst.estimate.cells_and_regions import (
     AdaptiveEstimate,
-    blocks_of,
     is_adaptive,
     widening_of,
 )
+from veilcube.analyst.estimate.grouping import group_of
 from veilcube.analyst.observations import posterior
 from veilcube.errors import QueryError
-from veilcube.operators import RegionCounts
 from veilcube.release import ReleaseRecord
-from veilcube.schema import Box, Region
+from veilcube.schema import Region
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -64,14 +63,10 @@ class ObservedEstimate:
 
     def __init__(self, record: ReleaseRecord) -> None:
         cells, regions = record.measurements
-        if not isinstance(regions.operator, RegionCounts):
-            raise TypeError("the second measurement of an adaptive release is of regions")
-        self._cells, self._totals, self._regions = cells.values, regions.values, regions.operator
-        self._scales = float(cells.noise.scale), float(regions.noise.scale)
-        self._is_chosen = blocks_of(record) is None
-        self._summed = np.zeros(self._regions.regions, dtype=np.int64)
-        np.add.at(self._summed, self._regions.chosen.ravel(), self._cells.ravel())
         self._unbiased = AdaptiveEstimate(record)
+        self._cells, self._totals, self._regions = cells.values, regions.values, self._unbiased.answers.regions
+        self._scales = float(cells.noise.scale), float(regions.noise.scale)
+        self._summed = self._regions.apply(self._cells)
 
     def cells(self) -> Floats:
         """Return the posterior mean of every cell."""
@@ -105,7 +100,7 @@ class ObservedEstimate:
         shape = tuple(region.shape[axis] for axis in axes)
         if prod(shape) > MOST_QUERIES:
             raise QueryError(f"'observed' answers at most {MOST_QUERIES:,} groups; use estimator='least_squares'")
-        values = np.array([float(self.region(_group(region, axes, at), 0.5).value) for at in np.ndindex(*shape)])
+        values = np.array([float(self.region(group_of(region, axes, at), 0.5).value) for at in np.ndindex(*shape)])
         return AdjustedGroups(values.reshape(shape), unbiased, -np.inf)
 
     def _posterior(self, cells: Integers, labels: Integers, confidence: float) -> tuple[float, float, float, float]:
@@ -123,14 +118,5 @@ class ObservedEstimate:
         observations = [(own, {of_cells: int(cells.size)}), (others, noises)]
         belief = posterior(observations, discrete=max(self._scales) <= LARGEST_DISCRETE_SCALE)
         low, high = belief.interval(confidence)
-        middle, widening = belief.mean, float(widening_of(np.asarray(cells.size))) if self._is_chosen else 1.0
+        middle, widening = belief.mean, float(widening_of(np.asarray(cells.size))) if self._unbiased.is_chosen else 1.0
         return middle, middle + widening * (low - middle), middle + widening * (high - middle), widening * belief.stddev
-
-
-def _group(region: Region, axes: Sequence[int], at: tuple[int, ...]) -> Region:
-    """Return the part of a region at one combination of cells."""
-    masks = [np.arange(region.shape[axis]) == cell for axis, cell in zip(axes, at, strict=True)]
-    everything = Box(region.shape, (None,) * len(region.shape))
-    for axis, mask in zip(axes, masks, strict=True):
-        everything = everything.with_axis(axis, mask)
-    return region.intersect(Region(region.shape, (everything,)))

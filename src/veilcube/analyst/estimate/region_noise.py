@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.operators.moments import LinearAnswers, Moments, union_bound
+from veilcube.analyst.estimate.grouping import group_of
+from veilcube.operators.moments import AnswerMoments, Moments, union_bound
 from veilcube.schema import Region
 
 Floats = NDArray[np.float64]
@@ -21,7 +22,7 @@ Integers = NDArray[np.int64]
 class RegionNoise:
     """Moments of the noise of the groups that a region makes along some axes."""
 
-    operator: LinearAnswers
+    operator: AnswerMoments
     whole: Region
     axes: tuple[int, ...]
 
@@ -31,7 +32,7 @@ class RegionNoise:
         block = self.whole.rectangle()
         if block is not None:
             return self._of_cut_block(*block, shape)
-        groups = [self._group(index) for index in np.ndindex(*shape)]
+        groups = [group_of(self.whole, self.axes, index) for index in np.ndindex(*shape)]
         return _stack([self.operator.moments_of_region(group) for group in groups], shape)
 
     def of_weighted(self, weights: Floats) -> Moments:
@@ -71,14 +72,6 @@ class RegionNoise:
         cells = np.arange(shape[axis])
         cuts = [self.whole.intersect(Region.on_axis(shape, axis, keep(cells, k))) for k in range(steps)]
         return _stack([self.operator.moments_of_region(cut) for cut in cuts], (steps,))
-
-    def _group(self, index: tuple[int, ...]) -> Region:
-        shape = self.whole.shape
-        chosen = [
-            Region.on_axis(shape, axis, np.arange(shape[axis]) == cell)
-            for axis, cell in zip(self.axes, index, strict=True)
-        ]
-        return self.whole.intersect(*chosen)
 
 
 def _stack(moments: list[Moments], shape: tuple[int, ...]) -> Moments:
