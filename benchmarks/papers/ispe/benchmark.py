@@ -41,7 +41,7 @@ class Size:
 FULL = Size(
     queries=500,
     error_releases=200,
-    coverage=CoverageEffort(of_least_squares=600, of_default=200, of_chosen_regions=80, regions=40),
+    coverage=CoverageEffort(of_least_squares=2400, of_default=200, of_chosen_regions=80, regions=40),
     rivals=Effort(queries=500, releases=30),
     figures=Effort(queries=500, releases=8, slow_queries=25),
     cube=speed.SHAPE,

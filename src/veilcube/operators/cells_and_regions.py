@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from veilcube.operators.block_sums import BlockSums
 from veilcube.operators.moments import Moments
 from veilcube.operators.parallel import compiled, share_out
+from veilcube.operators.region_overlaps import weighted_squares
 from veilcube.operators.regions import Blocks, RegionCounts
 from veilcube.schema import Region
 
@@ -27,6 +28,8 @@ Floats = NDArray[np.float64]
 
 # Regions whose share of each query is counted exactly; a query's share of smaller ones is bounded.
 MOST_EXACT_REGIONS = 8
+# Blocks whose cells are gone through one by one.
+MOST_LISTED_CELLS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +76,50 @@ class CellsAndRegions:
 
     def moments_of_region(self, region: Region) -> Moments:
         """Return the moments of the noise weights of any region of the cube, exactly; shape ()."""
+        return Moments(*(np.asarray(power.sum()) for power in self._powers(self._held_by(region))))
+
+    def kept_share_of_rectangles(self, low: Integers, high: Integers) -> Floats:
+        """Return the share of each block's variance that comes from the totals of regions.
+
+        A region's total has variance K a v2, and m of its K cells hold the share m / K of it; the rest tells how the
+        total is spread inside. Exact on a grid, where m² / K multiplies over axes, and for blocks of few cells;
+        elsewhere exact for the largest regions and from below for the others.
+        """
+        second = self.moments_of_rectangles(low, high).second
+        if self.blocks is not None:
+            cells, alike = np.ones(len(low)), np.ones(len(low))
+            for axis, edges in enumerate(self.blocks.edges):
+                cells *= high[:, axis] - low[:, axis] + 1
+                alike *= _squares_over_lengths(edges, low[:, axis], high[:, axis])
+            return _share_of(second - self.cell_variance * (cells - alike), second)
+        kept = self._least_kept(low, high)
+        for region, cells_of in self._largest:
+            kept += cells_of(low, high).astype(np.float64) ** 2 * self._kept_by_cells[region]
+        few = (high - low + 1).prod(axis=1) <= MOST_LISTED_CELLS
+        kept[few] = weighted_squares(self.regions.chosen, self._kept_by_cells, low[few], high[few])
+        return _share_of(kept, second)
+
+    def kept_share_of_region(self, region: Region) -> Floats:
+        """Return the same share for any region of the cube; shape ()."""
+        held = self._held_by(region)
+        return _share_of(np.square(held) @ self._kept_by_cells, self._powers(held)[0].sum())
+
+    @cached_property
+    def _kept_by_cells(self) -> Floats:
+        """What a query's squared number of cells of each region keeps of its total's variance."""
+        return self.gains * self.region_variance / self.regions.sizes
+
+    @cached_property
+    def _least_kept(self) -> BlockSums[np.float64]:
+        kept = self._kept_by_cells.copy()
+        kept[[region for region, _ in self._largest]] = 0.0
+        return BlockSums(kept[self.regions.chosen])
+
+    def _held_by(self, region: Region) -> Floats:
+        """Return how many cells of each of the partition's regions lie in a region of the cube."""
         inside = region.mask().ravel()
-        chosen = np.bincount(self.regions.chosen.ravel()[inside], minlength=self.regions.regions)
-        return Moments(*(np.asarray(power.sum()) for power in self._powers(chosen.astype(np.float64))))
+        held = np.bincount(self.regions.chosen.ravel()[inside], minlength=self.regions.regions)
+        return held.astype(np.float64)
 
     def _powers(self, chosen: Floats) -> tuple[Floats, Floats, Floats]:
         """Return for each region the sums of powers of the weights of a query that holds so many of its cells."""
@@ -106,6 +150,20 @@ class CellsAndRegions:
             second -= cells_of(low, high).astype(np.float64) ** 2 * self.gains[region] * self.cell_variance
         second = np.maximum(second, 0.0)
         return Moments(second, second**2, second**3, bounded=True)
+
+
+def _share_of(part: Floats, whole: Floats) -> Floats:
+    """Return which share of a variance a part of it is, up to rounding; none of nothing."""
+    return np.clip(np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0), 0.0, 1.0)
+
+
+def _squares_over_lengths(edges: Integers, low: Integers, high: Integers) -> Floats:
+    """Return for each range the sum over the runs of an axis of the squared cells held over the cells of the run."""
+    lengths = np.diff(edges).astype(np.float64)
+    first, last = (np.searchsorted(edges, ends, side="right") - 1 for ends in (low, high))
+    from_first, up_to_last = edges[first + 1] - low, high + 1 - edges[last]
+    apart = from_first**2 / lengths[first] + up_to_last**2 / lengths[last] + (edges[last] - edges[first + 1])
+    return np.where(first == last, (high - low + 1) ** 2 / lengths[first], apart)
 
 
 def block_moments(

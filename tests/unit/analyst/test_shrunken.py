@@ -12,6 +12,9 @@ from support.releases import release_of
 from veilcube.analyst.estimate.blending import Blend, Blends, Evidence, least_risk
 from veilcube.analyst.estimate.multiscale import CURVED, PLAIN, Smoother, detail_variances
 from veilcube.analyst.estimate.shrunken import queries_of_size, sample_boxes
+from veilcube.operators import RegionCounts
+from veilcube.schema import Region
+from veilcube.schema.region import Box
 
 SCHEMA = vc.Schema([vc.Ordinal("age", 0, 47), vc.Ordinal("hours", 0, 63)])
 ROWS, COLUMNS = np.mgrid[0:48, 0:64]
@@ -67,6 +70,30 @@ def test_kept_totals_make_large_answers_those_of_least_squares() -> None:
     release = release_of(SCHEMA, SMOOTH, 0.5, 3, vc.Adaptive(split=0.5, side=16))
     plain, shrunken = (release.count(estimator=name).value for name in ("least_squares", "shrunken"))
     assert shrunken == pytest.approx(plain, rel=0.02)
+
+
+@pytest.mark.parametrize("partition", ["blocks", "grow", "kd"])
+def test_whole_regions_keep_the_interval_of_least_squares(partition: str) -> None:
+    release = release_of(SCHEMA, SMOOTH, 0.2, 3, vc.Adaptive(partition=partition))
+    operator = release.record.measurements[1].operator
+    assert isinstance(operator, RegionCounts)
+    for label in range(min(operator.regions, 30)):
+        region = region_of(operator.chosen == label)
+        plain, blended = (release.count(region, estimator=name) for name in ("least_squares", "shrunken"))
+        assert blended.high - blended.low >= (plain.high - plain.low) * (1 - 1e-9)
+
+
+def region_of(mask: NDArray[np.bool_]) -> Region:
+    rows = [np.arange(len(mask)) == row for row in np.flatnonzero(mask.any(axis=1))]
+    return Region(mask.shape, tuple(Box(mask.shape, (row, mask[row][0])) for row in rows))
+
+
+def test_marginals_over_chosen_regions_are_no_surer_than_the_same_questions_alone() -> None:
+    release = release_of(SCHEMA, SMOOTH, 0.2, 4, vc.Adaptive(partition="grow"))
+    table = release.marginal("age", estimator="least_squares")
+    for age in (0, 17, 47):
+        alone, together = release.count(age=age, estimator="least_squares"), table[age]
+        assert together.high - together.low >= 0.99 * (alone.high - alone.low)
 
 
 @pytest.mark.parametrize("smoother", [PLAIN, CURVED], ids=["plain", "curved"])

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
-from veilcube.operators import RegionCounts, read_operator
+from veilcube.operators import RegionCounts, cells_and_regions, read_operator
 from veilcube.operators.cells_and_regions import CellsAndRegions
 from veilcube.operators.regions import Blocks, block_parts
 from veilcube.schema import Region
@@ -30,11 +30,18 @@ def blocks_of_cells(shape: tuple[int, ...], seed: int) -> tuple[NDArray[np.int64
 
 def weights_of(low: NDArray[np.int64], high: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the noise weights of each block, times the standard deviations of the noises."""
-    spread = np.sqrt([CELLS] * labels.size + [REGIONS] * (int(labels.max()) + 1))
-    masks = np.zeros((len(low), *labels.shape))
+    return masks_of(low, high, labels.shape) @ least_squares(labels) * deviations_of(labels)
+
+
+def masks_of(low: NDArray[np.int64], high: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    masks = np.zeros((len(low), *shape))
     for mask, first, last in zip(masks, low, high, strict=True):
         mask[tuple(slice(a, b + 1) for a, b in zip(first, last, strict=True))] = 1.0
-    return masks.reshape(len(low), -1) @ least_squares(labels) * spread
+    return masks.reshape(len(low), -1)
+
+
+def deviations_of(labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.sqrt([CELLS] * labels.size + [REGIONS] * (int(labels.max()) + 1))
 
 
 @pytest.mark.parametrize(("shape", "parts"), GRIDS)
@@ -74,6 +81,41 @@ def _box(shape: tuple[int, ...], low: NDArray[np.int64], high: NDArray[np.int64]
     cells = [np.arange(size) for size in shape]
     axes = [(axis >= low[i]) & (axis <= high[i]) for i, axis in enumerate(cells)]
     return Region.everything(shape).intersect(*(Region.on_axis(shape, i, mask) for i, mask in enumerate(axes)))
+
+
+def kept_shares(low: NDArray[np.int64], high: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the variance of the totals' even spread over the cells, as a share of the whole variance, densely."""
+    spread = np.eye(int(labels.max()) + 1)[labels.ravel()]
+    even = spread / spread.sum(axis=0) @ spread.T
+    kept = masks_of(low, high, labels.shape) @ even @ least_squares(labels) * deviations_of(labels)
+    return np.square(kept).sum(axis=1) / np.square(weights_of(low, high, labels)).sum(axis=1)
+
+
+@pytest.mark.parametrize(("shape", "parts"), GRIDS)
+def test_what_totals_keep_of_a_variance_is_exact_over_a_grid(shape: tuple[int, ...], parts: tuple[int, ...]) -> None:
+    grid = Blocks(shape, parts)
+    answers = CellsAndRegions(RegionCounts.of(grid.labels), CELLS, REGIONS, grid)
+    low, high = blocks_of_cells(shape, seed=1)
+    expected = kept_shares(low, high, grid.labels)
+    assert answers.kept_share_of_rectangles(low, high) == pytest.approx(expected, abs=1e-12)
+    region = _box(shape, low[0], high[0])
+    assert answers.kept_share_of_region(region) == pytest.approx(expected[0], abs=1e-12)
+
+
+@pytest.mark.parametrize("listed", [0, 512])
+def test_what_totals_keep_of_a_variance_is_never_too_large_over_any_regions(
+    listed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells_and_regions, "MOST_LISTED_CELLS", listed)
+    labels = np.random.default_rng(2).integers(0, 12, (8, 9))
+    answers = CellsAndRegions(RegionCounts.of(labels), CELLS, REGIONS)
+    low, high = blocks_of_cells(labels.shape, seed=2)
+    exact, found = kept_shares(low, high, labels), answers.kept_share_of_rectangles(low, high)
+    if listed:
+        second = np.square(weights_of(low, high, labels)).sum(axis=1)
+        np.testing.assert_allclose(found * answers.moments_of_rectangles(low, high).second, exact * second)
+    assert (found <= exact + 1e-12).all()
+    assert (found > 0).all()
 
 
 def test_regions_are_counted_in_whole_numbers_and_spread_evenly() -> None:

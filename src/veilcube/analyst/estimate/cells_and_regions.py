@@ -60,30 +60,35 @@ def blocks_of(record: ReleaseRecord) -> Blocks | None:
 
 @dataclass(frozen=True, eq=False)
 class UnitMoments:
-    """The moments of answers from cells and regions, in units of the noise of one cell."""
+    """The moments of answers from cells and regions, in units of the noise of one cell, widened if need be."""
 
     answers: CellsAndRegions
+    is_chosen: bool
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return by how much each noise enters the answer to a query that weighs every cell, in units of the cells'."""
         weights: Floats = self.answers.noise_weights(query) / np.sqrt(self._unit)
-        return weights
+        return weights * self._widening(np.asarray(np.count_nonzero(query)))
 
     def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
         """Return the moments of each block."""
-        return self._in_units(self.answers.moments_of_rectangles(low, high))
+        return self._in_units(self.answers.moments_of_rectangles(low, high), (high - low + 1).prod(axis=1))
 
     def moments_of_region(self, region: Region) -> Moments:
         """Return the moments of a region of the cube; shape ()."""
-        return self._in_units(self.answers.moments_of_region(region))
+        size = np.asarray(sum(box.cells for box in region.boxes))
+        return self._in_units(self.answers.moments_of_region(region), size)
 
     @property
     def _unit(self) -> float:
         # Noise so small that its variance is not a number above 0 enters no answer.
         return self.answers.cell_variance or np.inf
 
-    def _in_units(self, moments: Moments) -> Moments:
-        unit = self._unit
+    def _widening(self, sizes: Integers) -> Floats:
+        return widening_of(sizes) if self.is_chosen else np.ones(sizes.shape)
+
+    def _in_units(self, moments: Moments, sizes: Integers) -> Moments:
+        unit = self._unit / self._widening(sizes) ** 2
         second, fourth, sixth = moments.second / unit, moments.fourth / unit / unit, moments.sixth / unit / unit / unit
         return Moments(second, fourth, sixth, bounded=moments.bounded)
 
@@ -97,8 +102,8 @@ class AdaptiveEstimate:
             raise TypeError("the second measurement of an adaptive release is of regions")
         grid = blocks_of(record)
         self.answers = CellsAndRegions(regions.operator, cells.noise.variance, regions.noise.variance, grid)
-        self._noise, self._moments = cells.noise, UnitMoments(self.answers)
         self.is_chosen = grid is None
+        self._noise, self._moments = cells.noise, UnitMoments(self.answers, self.is_chosen)
         self._cells = self.answers.solve(cells.values, regions.values)
         self._cells.setflags(write=False)
         self._block_sums = BlockSums(self._cells)
@@ -110,27 +115,18 @@ class AdaptiveEstimate:
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         """Estimate the count of each block."""
         moments = self._moments.moments_of_rectangles(low, high)
-        found = with_intervals(self._block_sums(low, high), moments, self._noise, confidence)
-        return self._widened(found, (high - low + 1).prod(axis=1))
+        return with_intervals(self._block_sums(low, high), moments, self._noise, confidence)
 
     def region(self, region: Region, confidence: float) -> Estimates:
         """Estimate the count of a region."""
         moments = self._moments.moments_of_region(region)
         value = group_cells(self._cells, region, ())[0]
-        size = np.asarray(sum(box.cells for box in region.boxes))
-        return self._widened(with_intervals(value, moments, self._noise, confidence), size)
+        return with_intervals(value, moments, self._noise, confidence)
 
     def grouped(self, region: Region, axes: Sequence[int]) -> LinearGroups:
         """Estimate the counts inside a region for every combination of cells of the given axes."""
         sums, sizes = group_cells(self._cells, region, axes)
         return LinearGroups(sums, sizes, self._noise, RegionNoise(self._moments, region, tuple(axes)))
-
-    def _widened(self, found: Estimates, sizes: Integers) -> Estimates:
-        if not self.is_chosen:
-            return found
-        widening = widening_of(sizes)
-        width = (found.high - found.value) * widening
-        return Estimates(found.value, found.value - width, found.value + width, found.stddev * widening)
 
 
 def widening_of(sizes: Integers) -> Floats:

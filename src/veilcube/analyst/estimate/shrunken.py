@@ -160,13 +160,14 @@ class ShrunkenEstimate:
         unbiased = self._unbiased.rectangles(low, high, confidence)
         sizes = (high - low + 1).astype(np.float64).prod(axis=1)
         others = np.array([table(low, high) for table in self._sums])
-        return self._blended(unbiased, others, sizes)
+        return self._blended(unbiased, others, sizes, self._answers.kept_share_of_rectangles(low, high))
 
     def region(self, region: Region, confidence: float) -> Estimates:
         """Estimate the count of a region."""
         others = np.array([group_cells(table, region, ())[0] for table in self._tables])
         size = np.asarray(float(sum(box.cells for box in region.boxes)))
-        return self._blended(self._unbiased.region(region, confidence), others, size)
+        kept = self._answers.kept_share_of_region(region)
+        return self._blended(self._unbiased.region(region, confidence), others, size, kept)
 
     def grouped(self, region: Region, axes: Sequence[int]) -> AdjustedGroups:
         """Estimate the counts inside a region for every combination of cells of the given axes."""
@@ -176,8 +177,10 @@ class ShrunkenEstimate:
         values = unbiased.counts + np.einsum("k...,k...->...", weights, others - unbiased.counts)
         return AdjustedGroups(values, unbiased, -np.inf)
 
-    def _blended(self, unbiased: Estimates, others: Floats, sizes: Floats) -> Estimates:
+    def _blended(self, unbiased: Estimates, others: Floats, sizes: Floats, kept: Floats) -> Estimates:
         weights, shares = self._for_queries(sizes, others.mean(axis=0))
+        # Smooth tables keep the totals of regions, so no blend errs less than those do.
+        shares = np.maximum(shares, np.sqrt(kept))
         value = unbiased.value + np.einsum("k...,k...->...", weights, others - unbiased.value)
         width = (unbiased.high - unbiased.value) * shares
         return Estimates(value, value - width, value + width, unbiased.stddev * shares)
