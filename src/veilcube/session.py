@@ -11,15 +11,18 @@ from pathlib import Path
 
 from veilcube.analyst import Release
 from veilcube.curator.capacity import require_memory, require_range
-from veilcube.curator.counting import Progress, count
+from veilcube.curator.counting import Progress, count, count_tables
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger, Receipt
-from veilcube.curator.mechanisms import mechanism_for
+from veilcube.curator.mechanisms import LinearMechanism, mechanism_for
 from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.tally import Tally
 from veilcube.errors import LedgerError, PlanError, TableError
-from veilcube.planner import Plan, Strategy
+from veilcube.operators.components import Axes
+from veilcube.operators.marginals import MarginalsOperator
+from veilcube.planner import Marginals, Plan, Strategy
 from veilcube.planner import plan as make_plan
-from veilcube.privacy import EpsilonLike, PrivacyStatement, read_epsilon
+from veilcube.privacy import EpsilonLike, PrivacyStatement, PrivacyUnit, read_epsilon
 from veilcube.query import Workload
 from veilcube.release import NoisyMeasurement, ReleaseRecord, require_savable
 from veilcube.schema import Schema
@@ -49,23 +52,55 @@ def release(
     neighbours are "add-remove".
     """
     account = _open_account(ledger, dataset)
-    cube = source if isinstance(source, Cube) else _count(source, schema, person, max_rows, progress)
     if isinstance(source, Cube) and (schema, person, max_rows) != (None, None, None):
         raise TableError("a cube brings its own schema and privacy unit; leave out schema, person and max_rows")
-    chosen = _plan_for(cube, plan, epsilon, strategy, neighbours, workload)
-    mechanism = mechanism_for(chosen)
-    statement = mechanism.claim(chosen)
-    parts = chosen.parts
+    wishes = (plan, epsilon, strategy, neighbours, workload)
+    counted: Cube | Tally
+    if isinstance(source, Cube):
+        counted, chosen = source, _plan_for(source.schema, source.unit, *wishes)
+    elif _wants_marginals(plan, strategy):
+        # The tables alone are counted, so the cube may be larger than any machine.
+        chosen = _plan_for(_require_schema(schema), PrivacyUnit.read(person, max_rows), *wishes)
+        counted = count_tables(source, chosen.schema, _tables_of(chosen), person, max_rows, progress=progress)
+    else:
+        counted = count(source, _require_schema(schema), person, max_rows, progress=progress)
+        chosen = _plan_for(counted.schema, counted.unit, *wishes)
+    return _measure(counted, chosen, account, analyst)
+
+
+def _measure(counted: Cube | Tally, chosen: Plan, account: tuple[Ledger, str] | None, analyst: str | None) -> Release:
+    """Charge for a plan, and only then carry it out."""
+    mechanism = LinearMechanism() if isinstance(counted, Tally) else mechanism_for(chosen)
+    statement, parts = mechanism.claim(chosen), chosen.parts
     rows = sum(prod(operator.measurement_shape) for operator, _ in parts)
-    require_memory(8 * (cube.schema.cells + 2 * rows), "drawing the noise")
+    cells = 0 if isinstance(counted, Tally) else chosen.schema.cells
+    require_memory(8 * (cells + 2 * rows), "drawing the noise")
     # What could not be kept or saved must not be paid for.
-    require_range(cube, chosen.operator.sensitivity("add-remove"))
-    require_savable(cube.schema, statement, parts, chosen.to_dict())
+    require_range(counted, chosen.operator.sensitivity("add-remove"))
+    require_savable(chosen.schema, statement, parts, chosen.to_dict())
     receipt = _charge(
-        account, statement, f"release of {', '.join(cube.schema.names)} by {chosen.strategy.name}", analyst
+        account, statement, f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}", analyst
     )
-    measurements = mechanism.measure(cube, chosen, receipt, discrete_laplace)
-    return Release(_record(cube.schema, chosen, receipt.statement, measurements))
+    measurements = _carry_out(counted, chosen, receipt)
+    return Release(_record(chosen.schema, chosen, receipt.statement, measurements))
+
+
+def _carry_out(counted: Cube | Tally, chosen: Plan, receipt: Receipt) -> tuple[NoisyMeasurement, ...]:
+    if isinstance(counted, Tally):
+        return LinearMechanism().measure(counted, chosen, receipt, discrete_laplace)
+    return mechanism_for(chosen).measure(counted, chosen, receipt, discrete_laplace)
+
+
+def _tables_of(chosen: Plan) -> tuple[Axes, ...]:
+    """Return the attributes of each table of a plan for marginals."""
+    if not isinstance(chosen.operator, MarginalsOperator):
+        raise PlanError("the plan measures more than marginals; count the whole cube for it")
+    return chosen.operator.tables
+
+
+def _wants_marginals(plan: Plan | None, strategy: Strategy | str | None) -> bool:
+    wish = plan.strategy if plan is not None else strategy
+    return isinstance(wish, Marginals) or wish == Marginals().name
 
 
 def _record(
@@ -83,20 +118,15 @@ def _open_account(ledger: Ledger | str | None, dataset: str | None) -> tuple[Led
     return (ledger if isinstance(ledger, Ledger) else Ledger(ledger)), dataset
 
 
-def _count(
-    source: object,
-    schema: Schema | str | Path | None,
-    person: str | None,
-    max_rows: int | None,
-    progress: Progress | None,
-) -> Cube:
+def _require_schema(schema: Schema | str | Path | None) -> Schema:
     if schema is None:
         raise TableError("a table needs its schema: pass schema=veilcube.Schema.from_toml('table.toml')")
-    return count(source, schema, person, max_rows, progress=progress)
+    return Schema.read(schema)
 
 
 def _plan_for(
-    cube: Cube,
+    schema: Schema,
+    unit: PrivacyUnit,
     ready: Plan | None,
     epsilon: EpsilonLike | None,
     strategy: Strategy | str | None,
@@ -104,9 +134,9 @@ def _plan_for(
     workload: Workload | None,
 ) -> Plan:
     if ready is None:
-        person, max_rows = (cube.unit.column, cube.unit.max_rows) if cube.unit.kind == "person" else (None, None)
+        person, max_rows = (unit.column, unit.max_rows) if unit.kind == "person" else (None, None)
         return make_plan(
-            cube.schema,
+            schema,
             1.0 if epsilon is None else epsilon,
             strategy or "auto",
             workload,
@@ -120,10 +150,10 @@ def _plan_for(
         raise PlanError(
             "the plan has another epsilon, strategy or neighbours than are given beside it; leave those out"
         )
-    if ready.schema != cube.schema:
+    if ready.schema != schema:
         raise PlanError("the plan is for another schema than the cube; plan with the cube's schema")
-    if ready.unit != cube.unit:
-        raise PlanError(f"the plan protects {ready.unit.words}, but the cube was counted for {cube.unit.words}")
+    if ready.unit != unit:
+        raise PlanError(f"the plan protects {ready.unit.words}, but the cube was counted for {unit.words}")
     return ready
 
 

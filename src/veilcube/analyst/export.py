@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from veilcube.analyst.estimate import Estimate
+from veilcube.errors import QueryError
 from veilcube.release import ReleaseRecord
 from veilcube.release.atomic_file import atomic_file
 from veilcube.schema import Attribute, Ordinal, WholeNumbers
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 ROWS_PER_PART = 1_000_000
+LARGEST_TABLE = 2**48
 
 
 def cells_to_xarray(record: ReleaseRecord, estimate: Estimate) -> "xr.DataArray":
@@ -55,6 +57,8 @@ def cells_to_parquet(record: ReleaseRecord, estimate: Estimate, confidence: floa
 
 def _parts(record: ReleaseRecord, estimate: Estimate, confidence: float) -> Iterator[pa.RecordBatch]:
     schema = record.schema
+    if schema.cells > LARGEST_TABLE:
+        raise QueryError(f"a table of all {schema.cells:,} cells is too long to write; ask for counts or marginals")
     labels = [pa.array(_axis_values(attribute)) for attribute in schema]
     for start in range(0, schema.cells, ROWS_PER_PART):
         flat = np.arange(start, min(start + ROWS_PER_PART, schema.cells), dtype=np.int64)

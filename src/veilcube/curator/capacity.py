@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.curator.cube import Cube
+from veilcube.curator.tally import Tally
 from veilcube.errors import CapacityError
 from veilcube.release.memory import available_memory
 from veilcube.schema import Schema
@@ -21,7 +22,8 @@ def zero_counts(schema: Schema) -> NDArray[np.int64]:
     available = available_memory()
     refusal = CapacityError(
         f"the cube has {schema.cells:,} cells and needs {_gibibytes(needed)}, but only {_gibibytes(available)} of "
-        "memory are available; use coarser bins, fewer attributes or a larger machine"
+        "memory are available; use coarser bins, fewer attributes or a larger machine, or strategy='marginals', which "
+        "needs no cube"
     )
     if needed + min(needed, WORKING_BYTES) > available:
         raise refusal
@@ -41,9 +43,9 @@ def require_memory(needed: int, task: str) -> None:
         )
 
 
-def require_range(cube: Cube, column: int) -> None:
-    """Refuse a cube of so many rows that measurements of this column norm could leave 64 bits."""
-    if float(cube.exact_counts.sum(dtype=np.float64)) * column > LARGEST_MEASUREMENT:
+def require_range(counted: Cube | Tally, column: int) -> None:
+    """Refuse counts of so many rows that measurements of this column norm could leave 64 bits."""
+    if counted.exact_rows * column > LARGEST_MEASUREMENT:
         raise CapacityError(
             "the measurements of so large a table could leave 64 bits under this strategy; use strategy='identity', "
             "or keep more attributes flat"

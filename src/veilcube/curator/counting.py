@@ -1,8 +1,9 @@
 """Counting: from a private table to the exact cube, in batches, with bounded memory."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
+from math import prod
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,17 +13,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veilcube.curator.binning import CellRule
-from veilcube.curator.capacity import zero_counts
+from veilcube.curator.capacity import require_memory, zero_counts
 from veilcube.curator.cube import Cube
-from veilcube.curator.kernels import add_to_counts
+from veilcube.curator.kernels import add_to_counts, add_to_tables
 from veilcube.curator.normalising import normalised, person_text
 from veilcube.curator.person_cap import NOBODY, PERSON, cap_rows
 from veilcube.curator.tables import Engine, Part, Table, always, open_table, shielded
+from veilcube.curator.tally import Tally
 from veilcube.errors import TableError
+from veilcube.operators.components import Axes
 from veilcube.privacy import PrivacyUnit
 from veilcube.schema import Schema
 
 Progress: TypeAlias = Callable[[float | None], None]
+_Add: TypeAlias = Callable[[pa.RecordBatch], None]
 
 # Small enough that a batch's flat indices stay in the processor's cache between one attribute and the next.
 ROWS_PER_BATCH = 2**16
@@ -53,24 +57,71 @@ def count(
     schema = Schema.read(schema)
     unit = PrivacyUnit.read(person, max_rows)
     counts = zero_counts(schema)
-    wanted = list(dict.fromkeys([attribute.column for attribute in schema] + ([person] if person is not None else [])))
-    with Engine() as engine:
-        opened = open_table(engine, source, wanted, table)
-        report = _Reporter(progress, opened.rows if unit.kind == "row" else None)
-        _fold_in(_batches(engine, opened, schema, unit), schema, counts, report)
+    _fold_in(source, schema, unit, table, progress, _into_cube(schema, counts))
     return Cube.owning(schema, counts, unit)
 
 
-def _fold_in(batches: Iterator[pa.RecordBatch], schema: Schema, counts: NDArray[np.int64], report: "_Reporter") -> None:
-    rules = [CellRule(attribute) for attribute in schema]
-    flat = counts.reshape(-1)
-    for batch in batches:
+def count_tables(
+    source: object,
+    schema: Schema,
+    tables: Sequence[Axes],
+    person: str | None = None,
+    max_rows: int | None = None,
+    *,
+    table: str | None = None,
+    progress: Progress | None = None,
+) -> Tally:
+    """Count a table into small ones over few attributes each, in one pass and without the cube, else as ``count``."""
+    unit = PrivacyUnit.read(person, max_rows)
+    sizes = [prod(schema.shape[axis] for axis in axes) for axes in tables]
+    require_memory(8 * sum(sizes), f"counting {len(tables):,} tables of {sum(sizes):,} cells")
+    counts = np.zeros(sum(sizes), dtype=np.int64)
+    starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+    _fold_in(source, schema, unit, table, progress, _into_tables(schema, tables, starts, counts))
+    return Tally(schema, tables, counts, unit)
+
+
+def _fold_in(
+    source: object, schema: Schema, unit: PrivacyUnit, table: str | None, progress: Progress | None, add: _Add
+) -> None:
+    """Stream the rows and hand on each batch."""
+    person = [] if unit.column is None else [unit.column]
+    wanted = list(dict.fromkeys([attribute.column for attribute in schema] + person))
+    with Engine() as engine:
+        opened = open_table(engine, source, wanted, table)
+        report = _Reporter(progress, opened.rows if unit.kind == "row" else None)
+        for batch in _batches(engine, opened, schema, unit):
+            add(batch)
+            report.advance(batch.num_rows)
+        report.finish()
+
+
+def _into_cube(schema: Schema, counts: NDArray[np.int64]) -> _Add:
+    rules, flat = [CellRule(attribute) for attribute in schema], counts.reshape(-1)
+
+    def add(batch: pa.RecordBatch) -> None:
         cells = np.zeros(batch.num_rows, dtype=np.int64)
         for position, rule in enumerate(rules):
             rule.fold(batch.column(position), cells)
         add_to_counts(cells, flat)
-        report.advance(batch.num_rows)
-    report.finish()
+
+    return add
+
+
+def _into_tables(schema: Schema, tables: Sequence[Axes], starts: NDArray[np.int64], counts: NDArray[np.int64]) -> _Add:
+    rules = [CellRule(attribute) for attribute in schema]
+    axes = np.full((len(tables), max(map(len, tables))), -1, dtype=np.int64)
+    for row, chosen in zip(axes, tables, strict=True):
+        row[: len(chosen)] = chosen
+    sizes = np.array(schema.shape, dtype=np.int64)
+
+    def add(batch: pa.RecordBatch) -> None:
+        cells = np.zeros((len(rules), batch.num_rows), dtype=np.int64)
+        for position, rule in enumerate(rules):
+            rule.fold(batch.column(position), cells[position])
+        add_to_tables(cells, axes, sizes, starts, counts)
+
+    return add
 
 
 def _batches(engine: Engine, table: Table, schema: Schema, unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:

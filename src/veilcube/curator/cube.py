@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilcube.errors import TableError
+from veilcube.operators import Operator
 from veilcube.privacy import PrivacyUnit
 from veilcube.schema import Schema
 
@@ -65,6 +66,15 @@ class Cube:
     def exact_counts(self) -> NDArray[np.int64]:
         """The private counts, read-only. Only mechanisms may look."""
         return self._counts
+
+    @property
+    def exact_rows(self) -> float:
+        """How many rows were counted: private, and as a float, for which no total is too large."""
+        return float(self._counts.sum(dtype=np.float64))
+
+    def measured_by(self, operator: Operator) -> NDArray[np.int64]:
+        """Return the exact measurements of an operator; only mechanisms may ask."""
+        return operator.apply(self._counts)
 
     def __repr__(self) -> str:
         return f"Cube({repr(self._schema)[7:-1]}, exact counts not shown)"

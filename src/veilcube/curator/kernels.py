@@ -148,3 +148,16 @@ def add_to_counts(cells: Integers, counts: Integers) -> None:
     """Count every row in the flat cube."""
     for row in range(cells.size):
         counts[cells[row]] += 1
+
+
+@compiled
+def add_to_tables(cells: Integers, axes: Integers, sizes: Integers, starts: Integers, counts: Integers) -> None:
+    """Count every row in every table; ``cells`` is (attributes, rows), and a table's axes end with -1."""
+    for table in range(starts.size):
+        for row in range(cells.shape[1]):
+            flat = 0
+            for place in range(axes.shape[1]):
+                axis = axes[table, place]
+                if axis >= 0:
+                    flat = flat * sizes[axis] + cells[axis, row]
+            counts[starts[table] + flat] += 1

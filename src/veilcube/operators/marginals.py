@@ -1,20 +1,16 @@
-"""Weighted marginals: every cell of every table over k attributes, each table with a whole multiplier.
+"""Weighted marginals: every cell of some tables over few attributes, each table with a whole multiplier.
 
-A stacks, for each set S of k attributes, m_S times the sums over the attributes outside S. On one attribute of n cells
-every vector is its mean part (constant) plus a residual part (of sum 0), so the cube falls into 2^d orthogonal
-components, one for each set R of attributes on which the part is residual. A'A is diagonal there, with the eigenvalue
-
-    λ_R = Σ_{S ⊇ R} m_S² Π_{i not in S} n_i,
-
-which is 0 where R has more than k attributes: those components are not measured, their minimum-norm estimate is 0, and
-a query that has any of them cannot be answered from the marginals.
+A stacks, for each set S of attributes, m_S times the table over S. Least squares estimates each component of the tables
+(``components``) from all tables that hold it; components that no table holds are not measured, their minimum-norm
+estimate is 0, and a query that has any of them cannot be answered from the marginals. Only ``apply``, ``adjoint`` and
+``solve`` need the cube; everything else works on tables, so that a cube of sixty attributes is no obstacle.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise, product
-from math import comb, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,35 +18,45 @@ from numpy.typing import NDArray
 
 from veilcube.errors import PlanError, QueryError
 from veilcube.operators.base import NeighbourName
+from veilcube.operators.components import (
+    Axes,
+    block_norms,
+    centred,
+    components_of,
+    require_distinct,
+    require_few_tables,
+    table_precisions,
+)
 from veilcube.operators.moments import Moments
 from veilcube.schema import Region
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Axes = tuple[int, ...]
 
-MOST_TABLES = 1000
-MOST_PARTS = 2**12
-MOST_AXES = 32
+MOST_AXES = 64
 LARGEST_MULTIPLIER = 2**31
-LARGEST_CUBE = 2**48
+LARGEST_MEASUREMENT = 2**40
 # What is left of a query outside the measured components, relative to its size, before it counts as not measured.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class MarginalsOperator:
-    """All tables over ``k`` attributes, in the order of ``itertools.combinations``, one after the other."""
+    """Tables over at most ``k`` attributes, one after the other: by default all over ``k``, in the usual order."""
 
     cell_shape: tuple[int, ...]
     attributes: tuple[str, ...]
     k: int
     multipliers: tuple[int, ...]
+    chosen: tuple[Axes, ...] | None = None
 
     def __post_init__(self) -> None:
         if len(self.attributes) != len(self.cell_shape) or not 1 <= self.k <= len(self.cell_shape):
             raise PlanError(f"marginals over {self.k} attributes do not exist; the cube has {len(self.cell_shape)}")
-        tables = require_few_tables(len(self.cell_shape), self.k)
+        if self.chosen is None:
+            tables = require_few_tables(len(self.cell_shape), self.k)
+        else:
+            tables = require_distinct(self.chosen, len(self.cell_shape), self.k)
         is_whole = all(type(times) is int and 1 <= times <= LARGEST_MULTIPLIER for times in self.multipliers)
         if len(self.multipliers) != tables or not is_whole:
             raise PlanError(f"marginals need {tables} whole multipliers from 1 to {LARGEST_MULTIPLIER:,}")
@@ -58,20 +64,19 @@ class MarginalsOperator:
     @cached_property
     def tables(self) -> tuple[Axes, ...]:
         """The sets S of attributes that are measured."""
-        return tuple(combinations(range(len(self.cell_shape)), self.k))
+        return self.chosen if self.chosen is not None else tuple(combinations(range(len(self.cell_shape)), self.k))
 
     @cached_property
     def components(self) -> tuple[Axes, ...]:
-        """The sets R whose component of the cube is measured."""
-        axes = range(len(self.cell_shape))
-        return tuple(chosen for size in range(self.k + 1) for chosen in combinations(axes, size))
+        """The sets R whose component is measured."""
+        return components_of(self.tables)
 
     @cached_property
-    def eigenvalues(self) -> Floats:
-        """λ_R for each measured component."""
-        return component_eigenvalues(self.cell_shape, self.tables, self.components) @ np.square(
-            np.array(self.multipliers, dtype=np.float64)
-        )
+    def precisions(self) -> dict[Axes, float]:
+        """π_R of each measured component."""
+        squares = np.square(np.array(self.multipliers, dtype=np.float64))
+        summed = table_precisions(self.cell_shape, self.tables, self.components) @ squares
+        return dict(zip(self.components, summed.tolist(), strict=True))
 
     @property
     def measurement_shape(self) -> tuple[int, ...]:
@@ -84,54 +89,85 @@ class MarginalsOperator:
         return ("marginal_cell",)
 
     @cached_property
-    def _starts(self) -> Integers:
-        return np.cumsum([0, *(prod(self._sizes(table)) for table in self.tables)])
+    def _starts(self) -> list[int]:
+        starts = [0]
+        for table in self.tables:
+            starts.append(starts[-1] + prod(self.sizes(table)))
+        return starts
 
-    def _sizes(self, axes: Axes) -> tuple[int, ...]:
+    def sizes(self, axes: Axes) -> tuple[int, ...]:
+        """Return the shape of the table over some attributes."""
         return tuple(self.cell_shape[axis] for axis in axes)
 
     def apply(self, cells: Integers) -> Integers:
         """Return multiplier times count of every cell of every table."""
         measured = np.empty(self.measurement_shape, dtype=np.int64)
-        for table, times, part in zip(self.tables, self.multipliers, self._parts(measured), strict=True):
+        for table, times, part in zip(self.tables, self.multipliers, self.parts(measured), strict=True):
             part[...] = times * cells.sum(axis=_outside(table, cells.ndim))
         return measured
 
     def adjoint(self, measurements: Floats) -> Floats:
         """Return for each cell the sum over the tables of multiplier times measurement."""
         summed = np.zeros(self.cell_shape)
-        for table, times, part in zip(self.tables, self.multipliers, self._parts(measurements), strict=True):
+        for table, times, part in zip(self.tables, self.multipliers, self.parts(measurements), strict=True):
             summed += times * _spread(part, table, summed.ndim)
         return summed
 
+    def residuals(self, measurements: Integers | Floats) -> dict[Axes, Floats]:
+        """Return the least-squares estimate of r_R for each measured component R."""
+        summed = {component: np.zeros(self.sizes(component)) for component in self.components}
+        for table, times, part in zip(self.tables, self.multipliers, self.parts(measurements), strict=True):
+            for component in components_of([table]):
+                within = tuple(position for position, axis in enumerate(table) if axis not in component)
+                summed[component] += times * part.mean(axis=within)
+        return {component: centred(part) / self.precisions[component] for component, part in summed.items()}
+
     def solve(self, measurements: Integers | Floats) -> Floats:
-        """Return the least-squares estimate of least norm: Σ_R (projection on R of A'y) / λ_R."""
-        parts = list(zip(self.tables, self.multipliers, self._parts(measurements), strict=True))
-        estimate = np.zeros(self.cell_shape)
-        for component, eigenvalue in zip(self.components, self.eigenvalues.tolist(), strict=True):
-            means = np.zeros(self._sizes(component))
-            for table, times, part in parts:
-                if set(component) <= set(table):
-                    inside = tuple(position for position, axis in enumerate(table) if axis not in component)
-                    means += times * part.mean(axis=inside)
-            for axis in range(means.ndim):
-                means -= means.mean(axis=axis, keepdims=True)
-            estimate += _spread(means / eigenvalue, component, estimate.ndim)
+        """Return the least-squares estimate of least norm: every component spread evenly over the cube."""
+        estimate, cells = np.zeros(self.cell_shape), prod(self.cell_shape)
+        for component, part in self.residuals(measurements).items():
+            estimate += _spread(part / (cells // part.size), component, estimate.ndim)
         return estimate
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return A (A'A)^+ q for a query that weighs every cell; refuses one that the marginals do not determine."""
-        solved, found = np.zeros(self.cell_shape), 0.0
-        for component, eigenvalue in zip(self.components, self.eigenvalues.tolist(), strict=True):
-            part = query.mean(axis=_outside(component, query.ndim))
-            for axis in range(part.ndim):
-                part = part - part.mean(axis=axis, keepdims=True)
+        found, parts = 0.0, {}
+        for component in self.components:
+            part = centred(query.mean(axis=_outside(component, query.ndim)))
             found += float(np.square(part).sum()) * (query.size / part.size)
-            solved += _spread(part / eigenvalue, component, query.ndim)
+            parts[component] = part
         self._require_measured(float(np.square(query).sum()), found)
-        weights = np.empty(self.measurement_shape)
-        for table, times, rows in zip(self.tables, self.multipliers, self._parts(weights), strict=True):
-            rows[...] = times * solved.sum(axis=_outside(table, query.ndim))
+        return self._weights_of(parts)
+
+    def noise_weights_of_products(self, factors: Sequence[Sequence[Floats]]) -> Floats:
+        """Return the noise weights of a sum of products of one factor an attribute; refuses what is not determined."""
+        sizes = np.array(self.cell_shape, dtype=np.float64)
+        means = np.array([[float(factor.mean()) for factor in one] for one in factors]).reshape(-1, len(sizes))
+        stacked = [
+            np.array([one[axis] for one in factors]).reshape(-1, size) for axis, size in enumerate(self.cell_shape)
+        ]
+        inner = np.array([rows @ rows.T / size for rows, size in zip(stacked, sizes, strict=True)])
+        constant = means.T[:, :, None] * means.T[:, None, :]
+        self._require_measured(float(inner.prod(axis=0).sum()), self._measured_part(constant, inner - constant))
+        parts = {component: np.zeros(self.sizes(component)) for component in self.components}
+        for number, one in enumerate(factors):
+            narrowed = {axis for axis, factor in enumerate(one) if np.ptp(factor) > 0}
+            for component in self.components:
+                if narrowed.issuperset(component):
+                    part = np.full((), np.delete(means[number], list(component)).prod())
+                    for axis in component:
+                        part = part[..., None] * (one[axis] - means[number, axis])
+                    parts[component] += part
+        return self._weights_of(parts)
+
+    def _weights_of(self, parts: Mapping[Axes, Floats]) -> Floats:
+        """Return the weights on all measurements of a query with these parts (means outside R, centred on R)."""
+        weights = np.zeros(self.measurement_shape)
+        for table, times, rows in zip(self.tables, self.multipliers, self.parts(weights), strict=True):
+            for component in components_of([table]):
+                share = times * prod(self.sizes(component)) / rows.size / self.precisions[component]
+                inner = tuple(position for position, axis in enumerate(table) if axis not in component)
+                rows[...] += np.expand_dims(parts[component] * share, inner)
         return weights
 
     @cached_property
@@ -150,37 +186,76 @@ class MarginalsOperator:
         moved = sum(
             times
             for table, times in zip(self.tables, self.multipliers, strict=True)
-            if any(size > 1 for size in self._sizes(table))
+            if any(size > 1 for size in self.sizes(table))
         )
         return 2 * (moved or self.column_sum)
 
     def variance_of_rectangles(self, low: Integers, high: Integers) -> Floats:
         """Return the variance of the least-squares estimate of each block; refuses blocks that are not determined."""
-        lengths = np.maximum(high - low + 1, 0).astype(np.float64)
-        is_narrowed = (lengths < np.array(self.cell_shape)) & (lengths > 0).all(axis=1, keepdims=True)
-        most = int(is_narrowed.sum(axis=1).max(initial=0))
-        if most > self.k:
-            raise QueryError(self._refusal(f"a condition on {most} attributes at once"))
-        return component_norms(self.cell_shape, self.components, lengths, 1 / self.eigenvalues)
+        lengths = _lengths(low, high)
+        found = np.empty(len(lengths))
+        for narrowed, chosen in self.by_narrowed(low, high):
+            found[chosen] = self._block_variances(narrowed, lengths[chosen])
+        return found
 
     def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
         """Return the moments of each block's noise weights; the second is its variance."""
-        lengths = np.maximum(high - low + 1, 0).astype(np.float64)
-        return Moments(self.variance_of_rectangles(low, high), *self._higher_powers(lengths))
+        lengths = _lengths(low, high)
+        found = np.empty((3, len(lengths)))
+        for narrowed, chosen in self.by_narrowed(low, high):
+            # Blocks of one size have the same moments wherever they lie.
+            own = lengths[chosen]
+            _, first, owner = np.unique(own[:, list(narrowed)], axis=0, return_index=True, return_inverse=True)
+            each = np.array([self._block_variances(narrowed, own[first]), *self._higher_powers(narrowed, own[first])])
+            found[:, chosen] = each[:, owner.ravel()]
+        return Moments(*found)
+
+    def by_narrowed(self, low: Integers, high: Integers) -> list[tuple[Axes, Integers]]:
+        """Return the positions of the blocks that narrow each set of attributes; refuses sets that no table holds."""
+        lengths = _lengths(low, high)
+        is_narrowed = (lengths < np.array(self.cell_shape)) & (lengths > 0).all(axis=1, keepdims=True)
+        kinds = is_narrowed @ (np.uint64(1) << np.arange(len(self.cell_shape), dtype=np.uint64))
+        order = np.argsort(kinds, kind="stable")
+        cuts = np.flatnonzero(np.diff(kinds[order])) + 1
+        found = []
+        for chosen in np.split(order, cuts) if len(order) else []:
+            narrowed = tuple(np.flatnonzero(is_narrowed[chosen[0]]).tolist())
+            if narrowed not in self.precisions:
+                raise QueryError(self._refusal(f"a condition on {len(narrowed)} attributes at once"))
+            found.append((narrowed, chosen))
+        return found
 
     def variance_of_region(self, region: Region) -> float:
         """Return the variance of the least-squares estimate of the count in a region, by pairs of its boxes."""
         if not region.boxes:
             return 0.0
+        if len(region.boxes) == 1 and (narrowed := self._narrowed_by(region)) in self.precisions:
+            return float(self._block_variances(narrowed, np.array([region.boxes[0].sizes], dtype=np.float64))[0])
         constant, residual = self._pair_products(region)
-        total = found = 0.0
-        for component, eigenvalue in zip(self.components, self.eigenvalues.tolist(), strict=True):
-            factors = [residual[i] if i in component else constant[i] for i in range(len(self.cell_shape))]
-            norm = float(np.prod(factors, axis=0).sum())
-            found += norm
-            total += norm / eigenvalue
-        self._require_measured(float(region.cells), found)
+        total = self._measured_part(constant, residual, by_precision=True)
+        shares = np.prod([np.diagonal(part) for part in constant + residual], axis=0)
+        self._require_measured(float(shares.sum()), self._measured_part(constant, residual))
         return max(total, 0.0)
+
+    def _narrowed_by(self, region: Region) -> Axes:
+        """Return the attributes that the first box of a region narrows."""
+        sizes = zip(region.boxes[0].sizes, self.cell_shape, strict=True)
+        return tuple(axis for axis, (chosen, size) in enumerate(sizes) if chosen < size)
+
+    def _measured_part(self, constant: Floats, residual: Floats, *, by_precision: bool = False) -> float:
+        """Sum over measured components R and pairs Π_{i∉R} constant_i Π_{i∈R} residual_i, as a share of the cells.
+
+        By precision, each component counts as its variance. Axes without a residual part are in no component.
+        """
+        is_narrowed = np.abs(residual).max(axis=(1, 2), initial=0.0) > 0
+        total = 0.0
+        for component, precision in self.precisions.items():
+            axes = list(component)
+            if is_narrowed[axes].all():
+                rest = [axis for axis in range(len(constant)) if axis not in component]
+                norm = float((constant[rest].prod(axis=0) * residual[axes].prod(axis=0)).sum())
+                total += norm * prod(self.sizes(component)) / precision if by_precision else norm
+        return total
 
     def moments_of_region(self, region: Region) -> Moments:
         """Return the moments of the noise weights of a region.
@@ -190,126 +265,120 @@ class MarginalsOperator:
         second = np.asarray(self.variance_of_region(region))
         if len(region.boxes) != 1:
             return Moments(second, second**2, second**3, bounded=True)
-        fourth, sixth = self._higher_powers(np.array([region.boxes[0].sizes], dtype=np.float64))
+        lengths = np.array([region.boxes[0].sizes], dtype=np.float64)
+        fourth, sixth = self._higher_powers(self._narrowed_by(region), lengths)
         return Moments(second, fourth.reshape(()), sixth.reshape(()))
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
-        return {
+        plain: dict[str, object] = {
             "kind": "marginals",
             "shape": list(self.cell_shape),
             "attributes": list(self.attributes),
             "k": self.k,
             "multipliers": list(self.multipliers),
         }
+        return plain if self.chosen is None else plain | {"tables": [list(table) for table in self.chosen]}
 
-    def _parts(self, measured: NDArray[np.generic]) -> list[NDArray[Any]]:
+    def parts(self, measured: NDArray[np.generic]) -> list[NDArray[Any]]:
         """Return the table of each set of attributes as a view of the measurements."""
-        pieces = pairwise(self._starts.tolist())
+        pieces = pairwise(self._starts)
         return [
-            measured[start:end].reshape(self._sizes(table))
+            measured[start:end].reshape(self.sizes(table))
             for (start, end), table in zip(pieces, self.tables, strict=True)
         ]
 
-    def _higher_powers(self, lengths: Floats) -> tuple[Floats, Floats]:
+    def _block_variances(self, narrowed: Axes, lengths: Floats) -> Floats:
+        held = components_of([narrowed])
+        precisions = np.array([self.precisions[component] for component in held])
+        variances: Floats = (1 / precisions) @ block_norms(self.cell_shape, held, lengths)
+        return variances
+
+    def _higher_powers(self, narrowed: Axes, lengths: Floats) -> tuple[Floats, Floats]:
         """Sum the fourth and sixth powers of the noise weights of boxes with so many cells on each axis.
 
-        A cell's weight depends only on which of its coordinates lie inside the box: 2^k kinds of cells in each table.
+        A cell's weight depends only on which of its coordinates lie inside the box: few kinds of cells in each table.
         """
         shares = lengths / np.array(self.cell_shape, dtype=np.float64)
-        fourth, sixth = np.zeros(len(lengths)), np.zeros(len(lengths))
+        fourth, sixth = self._powers_apart(narrowed, shares)
         for table, times in zip(self.tables, self.multipliers, strict=True):
-            summed = times * lengths[:, _outside(table, lengths.shape[1])].prod(axis=1)
-            inner = lengths[:, table]
-            for inside in product((True, False), repeat=self.k):
-                cells = np.where(np.array(inside), inner, np.array(self._sizes(table)) - inner).prod(axis=1)
-                squares = np.square(summed * self._kind_weight(table, inside, shares))
+            if set(narrowed).isdisjoint(table):
+                continue
+            outer = times * shares[:, _outside(table, shares.shape[1])].prod(axis=1)
+            inner, sizes = lengths[:, table], np.array(self.sizes(table))
+            for inside in product(*((True, False) if axis in narrowed else (True,) for axis in table)):
+                cells = np.where(np.array(inside), inner, sizes - inner).prod(axis=1)
+                squares = np.square(outer * self._kind_weight(table, narrowed, inside, shares))
                 fourth += cells * squares**2
                 sixth += cells * squares**3
         return fourth, sixth
 
-    def _kind_weight(self, table: Axes, inside: Sequence[bool], shares: Floats) -> Floats:
-        """Sum over R within S of Π_{i in R} (1 if inside else 0, less the share) Π_{i in S, not R} share, over λ_R."""
-        weight = np.zeros(len(shares))
-        for component, eigenvalue in zip(self.components, self.eigenvalues.tolist(), strict=True):
-            if set(component) <= set(table):
-                term = np.full(len(shares), 1 / eigenvalue)
-                for axis, is_inside in zip(table, inside, strict=True):
-                    term = term * (float(is_inside) - shares[:, axis] if axis in component else shares[:, axis])
-                weight += term
+    def _powers_apart(self, narrowed: Axes, shares: Floats) -> tuple[Floats, Floats]:
+        """Sum the same over the tables without a narrowed attribute, which know only the total."""
+        apart = [position for position, table in enumerate(self.tables) if set(narrowed).isdisjoint(table)]
+        times = np.array([self.multipliers[position] for position in apart], dtype=np.float64)
+        cells = np.array([prod(self.sizes(self.tables[position])) for position in apart], dtype=np.float64)
+        weights = times / cells / self.precisions[()]
+        base = shares.prod(axis=1)
+        return base**4 * (cells @ weights**4), base**6 * (cells @ weights**6)
+
+    def _kind_weight(self, table: Axes, narrowed: Axes, inside: Sequence[bool], shares: Floats) -> Floats:
+        """Sum over R within S of Π_{i in R} (1 or 0 less the share) Π_{i in S∖R} share, over n_{S∖R} π_R."""
+        weight, cells = np.zeros(len(shares)), prod(self.sizes(table))
+        for component in components_of([tuple(axis for axis in table if axis in narrowed)]):
+            term = np.full(len(shares), prod(self.sizes(component)) / cells / self.precisions[component])
+            for axis, is_inside in zip(table, inside, strict=True):
+                term = term * (float(is_inside) - shares[:, axis] if axis in component else shares[:, axis])
+            weight += term
         return weight
 
-    def _pair_products(self, region: Region) -> tuple[list[Floats], list[Floats]]:
-        """Per axis and pair of boxes the inner products of the mean parts and of the residual parts of their cells."""
+    def _pair_products(self, region: Region) -> tuple[Floats, Floats]:
+        """Per axis and pair of boxes the products of their mean parts and of their residual parts, as shares."""
         constant, residual = [], []
         for axis, size in enumerate(self.cell_shape):
             masks = np.stack([box.mask(axis) for box in region.boxes]).astype(np.float64)
-            counts = masks.sum(axis=1)
-            constant.append(np.outer(counts, counts) / size)
-            residual.append(masks @ masks.T - constant[-1])
-        return constant, residual
+            shares = masks.sum(axis=1) / size
+            constant.append(np.outer(shares, shares))
+            residual.append(
+                masks @ masks.T / size - constant[-1] if (shares < 1).any() else np.zeros_like(constant[-1])
+            )
+        return np.array(constant), np.array(residual)
 
     def _require_measured(self, size: float, found: float) -> None:
         if size - found > _ROUNDING * size:
             raise QueryError(self._refusal(f"a condition that ties more than {self.k} attributes together"))
 
     def _refusal(self, asked: str) -> str:
-        return (
-            f"the release holds marginals over {self.k} attributes, which do not determine {asked}; "
-            f"ask about at most {self.k}"
-        )
-
-
-def require_few_tables(attributes: int, k: int) -> int:
-    """Return how many sets of k attributes there are; refuses so many that nothing could be planned for them."""
-    tables = comb(attributes, k)
-    if tables > MOST_TABLES:
-        raise PlanError(f"there are {tables:,} marginals over {k} attributes, more than {MOST_TABLES:,}; use another k")
-    parts = sum(comb(attributes, size) for size in range(k + 1))
-    if parts > MOST_PARTS:
-        raise PlanError(f"marginals over {k} of {attributes} attributes overlap in {parts:,} parts; use a smaller k")
-    return tables
-
-
-def component_eigenvalues(shape: Sequence[int], tables: Sequence[Axes], components: Sequence[Axes]) -> Floats:
-    """Return what each table adds to λ_R for each unit of its squared multiplier: (components, tables)."""
-    folded = [float(prod(shape[axis] for axis in _outside(table, len(shape)))) for table in tables]
-    return np.array(
-        [
-            [cells if set(component) <= set(table) else 0.0 for table, cells in zip(tables, folded, strict=True)]
-            for component in components
-        ]
-    )
-
-
-def component_norms(shape: Sequence[int], components: Sequence[Axes], lengths: Floats, weights: Floats) -> Floats:
-    """Return for each block Σ_R weight_R · (squared norm of its part on R); ``lengths`` are its cells on each axis.
-
-    On one attribute a run of l of n cells has the squared norms l²/n (mean part) and l - l²/n (residual part).
-    """
-    sizes = np.array(shape, dtype=np.float64)
-    base = np.prod(np.square(lengths) / sizes, axis=1)
-    ratios = sizes / np.maximum(lengths, 1) - 1
-    total = np.zeros(len(lengths))
-    for component, weight in zip(components, weights.tolist(), strict=True):
-        total += weight * ratios[:, component].prod(axis=1)
-    norms: Floats = base * total
-    return norms
+        held = f"marginals over {self.k} attributes" if self.chosen is None else f"{len(self.chosen)} chosen marginals"
+        allowed = f"at most {self.k}" if self.chosen is None else "those that stand together in one of them"
+        return f"the release holds {held}, which do not determine {asked}; ask about {allowed}"
 
 
 def read_marginals(data: Mapping[str, object]) -> MarginalsOperator:
     """Rebuild from ``to_dict``; the data is untrusted."""
     shape, attributes, k, multipliers = (data[key] for key in ("shape", "attributes", "k", "multipliers"))
+    chosen = data.get("tables")
     if not isinstance(shape, list) or not isinstance(attributes, list) or not isinstance(multipliers, list):
         raise ValueError("shape, attributes and multipliers must be lists")
-    if not all(type(size) is int and size > 0 for size in shape) or prod(shape) > LARGEST_CUBE:
-        raise ValueError("sizes must be whole numbers above 0 of a cube that exists")
-    if type(k) is not int or len(shape) > MOST_AXES:
-        raise ValueError("k must be a whole number")
+    if not all(type(size) is int and 0 < size <= LARGEST_MEASUREMENT for size in shape) or len(shape) > MOST_AXES:
+        raise ValueError("sizes must be whole numbers above 0")
+    if type(k) is not int or not isinstance(chosen, list | None) or (chosen and not isinstance(chosen[0], list)):
+        raise ValueError("k must be a whole number, and tables lists of axes")
+    tables = None if chosen is None else tuple(tuple(table) for table in chosen)
     try:
-        return MarginalsOperator(tuple(shape), tuple(str(name) for name in attributes), k, tuple(multipliers))
+        operator = MarginalsOperator(
+            tuple(shape), tuple(str(name) for name in attributes), k, tuple(multipliers), tables
+        )
     except PlanError as problem:
         raise ValueError(str(problem)) from problem
+    if operator.measurement_shape[0] > LARGEST_MEASUREMENT:
+        raise ValueError("the tables are larger than any file")
+    return operator
+
+
+def _lengths(low: Integers, high: Integers) -> Floats:
+    lengths: Floats = np.maximum(high - low + 1, 0).astype(np.float64)
+    return lengths
 
 
 def _outside(axes: Axes, dimensions: int) -> Axes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from veilcube.errors import PlanError
 from veilcube.operators import Operator
-from veilcube.operators.marginals import require_few_tables
+from veilcube.operators.components import require_few_tables
 from veilcube.operators.matched import LARGEST_MATCHED
 from veilcube.planner.adaptive_strategy import Adaptive, KdTree
 from veilcube.planner.axis_options import MOST_CELLS_TO_SEARCH

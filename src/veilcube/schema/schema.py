@@ -10,8 +10,8 @@ from veilcube.errors import QueryError, SchemaError
 from veilcube.schema.attribute import Attribute, read_attribute
 from veilcube.schema.toml import read_toml, write_toml
 
-# What a release file can hold: other readers of its arrays know no more axes.
-MAX_ATTRIBUTES = 32
+# What numpy's arrays can have; cubes of so many attributes exist as marginals only.
+MAX_ATTRIBUTES = 64
 # The columns that stand beside an attribute's labels wherever answers are a table.
 RESERVED_NAMES = ("value", "low", "high", "stddev")
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from veilcube.errors import QueryError
+from veilcube.errors import PlanError, QueryError
+from veilcube.operators.components import centred
 from veilcube.operators.marginals import MarginalsOperator, read_marginals
 from veilcube.query import read_query
 from veilcube.schema import Ordinal, Schema
@@ -12,6 +13,7 @@ SCHEMA = Schema([Ordinal("a", 1, 3), Ordinal("b", 1, 2), Ordinal("c", 1, 4), Ord
 OPERATORS = {
     "pairs": MarginalsOperator(SCHEMA.shape, SCHEMA.names, 2, (1, 2, 3, 1, 1, 2)),
     "singles": MarginalsOperator(SCHEMA.shape, SCHEMA.names, 1, (2, 1, 1, 3)),
+    "chosen": MarginalsOperator(SCHEMA.shape, SCHEMA.names, 2, (2, 1, 3), ((0, 1), (1, 2), (3,))),
     "everything": MarginalsOperator(SCHEMA.shape, SCHEMA.names, 4, (2,)),
 }
 
@@ -46,8 +48,8 @@ def test_moments_of_blocks_are_those_of_the_noise_weights(operator: MarginalsOpe
     weights_of = matrix @ np.linalg.pinv(matrix.T @ matrix)
     ranges = [[(i, j) for i in range(size) for j in range(i, size)] for size in operator.cell_shape]
     blocks = [(a, b, c, d) for a in ranges[0] for b in ranges[1] for c in ranges[2] for d in ranges[3]]
-    narrowed = [sum(j - i + 1 < n for (i, j), n in zip(block, operator.cell_shape, strict=True)) for block in blocks]
-    asked = [block for block, count in zip(blocks, narrowed, strict=True) if count <= operator.k]
+    narrowed = [tuple(axis for axis, (i, j) in enumerate(block) if j - i + 1 < SCHEMA.shape[axis]) for block in blocks]
+    asked = [block for block, axes in zip(blocks, narrowed, strict=True) if axes in operator.components]
     low, high = (np.array([[ends[side] for ends in block] for block in asked]) for side in (0, 1))
     moments = operator.moments_of_rectangles(low, high)
     np.testing.assert_allclose(moments.second, operator.variance_of_rectangles(low, high))
@@ -59,6 +61,52 @@ def test_moments_of_blocks_are_those_of_the_noise_weights(operator: MarginalsOpe
         assert moments.second[row] == pytest.approx((weights**2).sum())
         assert moments.fourth[row] == pytest.approx((weights**4).sum())
         assert moments.sixth[row] == pytest.approx((weights**6).sum())
+
+
+def test_sums_of_products_have_the_noise_weights_of_the_query_that_they_write_out(operator: MarginalsOperator) -> None:
+    rng = np.random.default_rng(1)
+    sizes = list(enumerate(SCHEMA.shape))
+    products = [
+        [rng.normal(size=size) if axis in table else np.full(size, 1.5) for axis, size in sizes]
+        for table in (operator.tables[0], operator.tables[-1])
+    ]
+    query = sum(np.einsum("a,b,c,d->abcd", *factors) for factors in products)
+    np.testing.assert_allclose(operator.noise_weights_of_products(products), operator.noise_weights(query), atol=1e-12)
+
+
+def test_the_components_estimate_every_table_as_least_squares_on_the_cube_does(operator: MarginalsOperator) -> None:
+    noisy = np.random.default_rng(2).normal(size=operator.measurement_shape)
+    cells, residuals = operator.solve(noisy), operator.residuals(noisy)
+    for axes, part in residuals.items():
+        table = cells.sum(axis=tuple(axis for axis in range(4) if axis not in axes))
+        np.testing.assert_allclose(part, centred(table), atol=1e-12)
+
+
+def test_products_that_are_not_determined_are_refused() -> None:
+    factors = [np.arange(size) + 1.0 for size in SCHEMA.shape]
+    with pytest.raises(QueryError, match="ties more than 2"):
+        OPERATORS["pairs"].noise_weights_of_products([factors])
+
+
+@pytest.mark.parametrize(
+    "tables", [(), ((0, 0),), ((1, 0),), ((0, 4),), ((0, 1), (0, 1)), ((0, 1, 2),), ((),), ((-1, 0),)]
+)
+def test_chosen_tables_must_be_different_and_sorted(tables: tuple[tuple[int, ...], ...]) -> None:
+    with pytest.raises(PlanError, match="marginal"):
+        MarginalsOperator(SCHEMA.shape, SCHEMA.names, 2, (1,) * len(tables), tables)
+
+
+def test_sixty_attributes_are_no_obstacle() -> None:
+    shape = (20,) * 60
+    operator = MarginalsOperator(shape, tuple(f"a{i}" for i in range(60)), 2, (1,) * 1770)
+    low, high = np.zeros((3, 60), dtype=np.int64), np.full((3, 60), 19)
+    high[0, 3] = high[1, [4, 9]] = 0
+    moments = operator.moments_of_rectangles(low, high)
+    # A cell of a table is known from its own table alone but for the parts that other tables tell too.
+    assert (moments.second > 0).all()
+    assert (moments.second < 1).all()
+    assert np.isfinite(moments.sixth).all()
+    assert operator.measurement_shape == (1770 * 400,)
 
 
 def test_unions_that_the_tables_determine_have_their_exact_variance() -> None:

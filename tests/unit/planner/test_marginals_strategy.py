@@ -67,5 +67,5 @@ def test_what_makes_no_sense_is_refused(asked: dict[str, object], words: str) ->
 
 
 def test_too_many_tables_are_refused() -> None:
-    with pytest.raises(PlanError, match="more than 1,000"):
+    with pytest.raises(PlanError, match="more than 2,000"):
         Marginals(6).operator(Schema([Ordinal(f"a{number}", 0, 1) for number in range(20)]))

@@ -230,5 +230,5 @@ def test_an_attribute_cannot_have_the_name_of_an_answers_column(name: str) -> No
 
 
 def test_more_attributes_than_a_release_file_holds_are_refused() -> None:
-    with pytest.raises(SchemaError, match="at most 32"):
-        Schema([Ordinal(f"a{number}", 1, 1) for number in range(33)])
+    with pytest.raises(SchemaError, match="at most 64"):
+        Schema([Ordinal(f"a{number}", 1, 1) for number in range(65)])

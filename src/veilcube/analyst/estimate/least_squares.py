@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.estimate.base import Estimates
+from veilcube.analyst.estimate.base import Estimate, Estimates
 from veilcube.analyst.estimate.cells_and_regions import AdaptiveEstimate, is_adaptive
 from veilcube.analyst.estimate.grouping import group_cells
 from veilcube.analyst.estimate.linear import LinearEstimate
+from veilcube.analyst.estimate.marginal_tables import MarginalsEstimate
 from veilcube.operators import IdentityOperator
 from veilcube.operators.block_sums import BlockSums
+from veilcube.operators.marginals import MarginalsOperator
 from veilcube.operators.moments import BoundedMoments, LinearAnswers, OperatorWithNoiseWeights
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.privacy.summed_noise import half_widths, two_weight_half_widths, weighted_half_width
@@ -41,12 +43,14 @@ class LeastSquares:
             return False
         return isinstance(record.measurements[0].operator, IdentityOperator | OperatorWithNoiseWeights)
 
-    def fit(self, record: ReleaseRecord) -> "IdentityEstimate | LinearEstimate | AdaptiveEstimate":
+    def fit(self, record: ReleaseRecord) -> Estimate:
         """Return its answers about this release."""
         if is_adaptive(record):
             return AdaptiveEstimate(record)
         measurement = record.measurements[0]
         operator = measurement.operator
+        if isinstance(operator, MarginalsOperator):
+            return MarginalsEstimate(operator, measurement.values, measurement.noise)
         if isinstance(operator, LinearAnswers):
             return LinearEstimate(operator, measurement.values, measurement.noise)
         if isinstance(operator, OperatorWithNoiseWeights):

@@ -55,14 +55,20 @@ class RegionNoise:
         second = np.maximum(inside**2 * first.second + outside**2 * rest.second + inside * outside * both, 0.0)
         return union_bound(second, [first, rest], (inside, outside))
 
-    def _of_cut_block(self, low: Integers, high: Integers, shape: tuple[int, ...]) -> Moments:
-        """Return the moments of every group of one block: blocks themselves, or empty where a group lies outside."""
+    def cut_block(
+        self, low: Integers, high: Integers, shape: tuple[int, ...]
+    ) -> tuple[Integers, Integers, NDArray[np.bool_]]:
+        """Return one block's groups as blocks, and which of them lie inside it."""
         index = np.indices(shape, dtype=np.int64).reshape(len(shape), -1).T
         lows, highs = np.tile(low, (len(index), 1)), np.tile(high, (len(index), 1))
         lows[:, list(self.axes)] = highs[:, list(self.axes)] = index
-        inside = ((low <= lows) & (highs <= high)).all(axis=1)
+        return lows, highs, np.all((low <= lows) & (highs <= high), axis=1)
+
+    def _of_cut_block(self, low: Integers, high: Integers, shape: tuple[int, ...]) -> Moments:
+        """Return the moments of every group of one block: blocks themselves, or empty where a group lies outside."""
+        lows, highs, inside = self.cut_block(low, high, shape)
         moments = self.operator.moments_of_rectangles(lows[inside], highs[inside])
-        found = np.zeros((3, len(index)))
+        found = np.zeros((3, len(inside)))
         found[:, inside] = moments.second, moments.fourth, moments.sixth
         return Moments(*found.reshape(3, *shape), bounded=moments.bounded)
 

@@ -8,6 +8,7 @@ Claim: one row lies in one cell, so adding or removing it changes the vector of 
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
+from veilcube.curator.tally import Tally
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyStatement
 from veilcube.release import NoisyMeasurement
@@ -23,10 +24,10 @@ class IdentityMechanism:
         return claim_for(plan, PROOF)
 
     def measure(
-        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
+        self, cube: Cube | Tally, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
     ) -> tuple[NoisyMeasurement, ...]:
         """Return exact integers plus exact integer noise; the charge is redeemed before the first random bit."""
         redeem_for(receipt, self.claim(plan))
         values = draw_noise(plan.noise.scale, plan.operator.measurement_shape)
-        values += plan.operator.apply(cube.exact_counts)
+        values += cube.measured_by(plan.operator)
         return (NoisyMeasurement(plan.operator, values, plan.noise),)
