@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # Small regions are often outliers of the noise that growing picked out, so questions about few cells stray further.
-WIDENING_OF_CHOSEN_REGIONS, WIDENING_OF_FEW_CELLS = 1.3, 2.0
+WIDENING_OF_CHOSEN_REGIONS, WIDENING_OF_FEW_CELLS = 1.3, 2.2
 FEW_CELLS = 16
 
 
