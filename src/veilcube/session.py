@@ -22,6 +22,7 @@ from veilcube.operators.components import Axes
 from veilcube.operators.marginals import MarginalsOperator
 from veilcube.planner import Marginals, Plan, Strategy
 from veilcube.planner import plan as make_plan
+from veilcube.planner.candidates import fitting_strategy, named_strategy
 from veilcube.privacy import EpsilonLike, PrivacyStatement, PrivacyUnit, read_epsilon
 from veilcube.query import Workload
 from veilcube.release import NoisyMeasurement, ReleaseRecord, require_savable
@@ -58,7 +59,7 @@ def release(
     counted: Cube | Tally
     if isinstance(source, Cube):
         counted, chosen = source, _plan_for(source.schema, source.unit, *wishes)
-    elif _wants_marginals(plan, strategy):
+    elif _wants_marginals(plan, strategy, schema):
         # The tables alone are counted, so the cube may be larger than any machine.
         chosen = _plan_for(_require_schema(schema), PrivacyUnit.read(person, max_rows), *wishes)
         counted = count_tables(source, chosen.schema, _tables_of(chosen), person, max_rows, progress=progress)
@@ -98,9 +99,9 @@ def _tables_of(chosen: Plan) -> tuple[Axes, ...]:
     return chosen.operator.tables
 
 
-def _wants_marginals(plan: Plan | None, strategy: Strategy | str | None) -> bool:
-    wish = plan.strategy if plan is not None else strategy
-    return isinstance(wish, Marginals) or wish == Marginals().name
+def _wants_marginals(plan: Plan | None, strategy: Strategy | str | None, schema: Schema | str | Path | None) -> bool:
+    wish = plan.strategy if plan is not None else named_strategy(strategy or "auto")
+    return isinstance(fitting_strategy(wish, _require_schema(schema)), Marginals)
 
 
 def _record(

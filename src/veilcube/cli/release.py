@@ -1,6 +1,7 @@
 """``veilcube release``: turn a table into a release file, once, for the price of epsilon."""
 
 import shlex
+from math import prod
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Annotated
@@ -17,6 +18,7 @@ from veilcube.cli.protection import note_on, require_whole_unit, warning_on
 from veilcube.curator.capacity import require_memory
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import LedgerError, ReleaseFileError
+from veilcube.planner import Marginals
 from veilcube.planner import plan as make_plan
 from veilcube.privacy import Neighbours, show_fraction, write_fraction
 from veilcube.schema import Schema
@@ -57,7 +59,8 @@ def release(
     require_whole_unit(person, max_rows)
     facts = Schema.from_toml(schema)
     plan = make_plan(facts, epsilon, strategy, None, str(neighbours), person=person, max_rows=max_rows)
-    require_memory(BYTES_WHILE_RELEASING * facts.cells, f"releasing {facts.cells:,} cells")
+    cells = prod(plan.operator.measurement_shape) if isinstance(plan.strategy, Marginals) else facts.cells
+    require_memory(BYTES_WHILE_RELEASING * cells, f"releasing {cells:,} cells")
     account = _account(ledger, dataset)
     with reserve_room(out, expected_size(plan), overwrite=force), progress_bar("Counting", hidden=as_json) as progress:
         made = make_release(

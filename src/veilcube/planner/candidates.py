@@ -30,6 +30,8 @@ FANOUTS = (4, 8, 16)
 MOST_PER_CELL = 4
 ALWAYS_AFFORDABLE = 2**22
 MOST_QUERIES_TO_MATCH = 200_000
+# Eight tebibytes of counts.
+LARGEST_CUBE = 2**40
 LEAST_CELLS_TO_REFINE, MOST_CELLS_TO_REFINE = 2**6, 2**16
 _FLAT_UP_TO = (1, 2, 4, 8, 16, 64)
 
@@ -74,6 +76,18 @@ def named_strategy(strategy: "Strategy | str") -> Strategy | None:
     if isinstance(strategy, type) or not hasattr(strategy, "operator"):
         raise PlanError("a strategy is 'auto', a name, or an object such as veilcube.Identity()")
     return strategy
+
+
+def fitting_strategy(wish: Strategy | None, schema: Schema) -> Strategy | None:
+    """Return what is wished for, or for a cube that nobody can hold the only strategy that does not need it."""
+    if schema.cells <= LARGEST_CUBE or isinstance(wish, Marginals):
+        return wish
+    if wish is None:
+        return Marginals(k=min(2, len(schema)))
+    raise PlanError(
+        f"the cube has {schema.cells:,} cells, more than any machine can count; use strategy='marginals', or coarser "
+        "bins and fewer attributes"
+    )
 
 
 def natural_workload(strategy: Strategy | None, schema: Schema) -> Workload:

@@ -14,7 +14,7 @@ from veilcube.errors import PlanError, PrivacyError, QueryError, VeilcubeError
 from veilcube.operators import Operator
 from veilcube.planner.adaptive_design import AdaptiveDesign
 from veilcube.planner.adaptive_strategy import Adaptive
-from veilcube.planner.candidates import candidates_for, named_strategy, natural_workload
+from veilcube.planner.candidates import candidates_for, fitting_strategy, named_strategy, natural_workload
 from veilcube.planner.half_width import (
     AnswerNoise,
     answer_variances,
@@ -197,7 +197,7 @@ def plan(
         raise PlanError("epsilon and error cannot both be given, since one follows from the other; leave one out")
     target = None if error is None else read_target(error, confidence)
     budget, relation = read_epsilon(epsilon), Neighbours.read(neighbours)
-    unit, wish = PrivacyUnit.read(person, max_rows), named_strategy(strategy)
+    unit, wish = PrivacyUnit.read(person, max_rows), fitting_strategy(named_strategy(strategy), schema)
     questions = natural_workload(wish, schema) if workload is None else workload
     if not isinstance(questions, Workload):
         raise PlanError("a workload is a veilcube.Workload; make one with veilcube.Workload(schema, [...])")
