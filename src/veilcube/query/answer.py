@@ -24,6 +24,7 @@ class Answer:
     confidence: float
     stddev: float
     privacy: str = field(default="", repr=False)
+    estimator: str = field(default="", repr=False)
 
     def __str__(self) -> str:
         return f"{self.value:,.6g} [{self.low:,.6g}, {self.high:,.6g}]"
@@ -37,6 +38,7 @@ class Answer:
             "confidence": self.confidence,
             "stddev": self.stddev,
             "privacy": self.privacy,
+            "estimator": self.estimator,
         }
 
 
@@ -54,6 +56,7 @@ class Answers:
     confidence: float
     privacy: str = field(default="", repr=False)
     axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    estimator: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         for array in (self.value, self.low, self.high, self.stddev):
@@ -70,6 +73,7 @@ class Answers:
             self.confidence,
             float(self.stddev[index]),
             self.privacy,
+            self.estimator,
         )
 
     def __iter__(self) -> Iterator[Answer]:
@@ -101,7 +105,8 @@ class Answers:
         """Return plain data for JSON: one record per answer."""
         columns = self.columns()
         records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        return {"answers": records, "confidence": self.confidence, "privacy": self.privacy}
+        facts = {"confidence": self.confidence, "privacy": self.privacy, "estimator": self.estimator}
+        return {"answers": records} | facts
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the answers as a pandas data frame."""

@@ -1,7 +1,8 @@
 """The public artifact as plain data: noisy measurements, the record that holds them, and its file."""
 
 from veilcube.release.file import open_record, require_savable, save_record
+from veilcube.release.history import History
 from veilcube.release.measurement import NoisyMeasurement
 from veilcube.release.record import ReleaseRecord
 
-__all__ = ["NoisyMeasurement", "ReleaseRecord", "open_record", "require_savable", "save_record"]
+__all__ = ["History", "NoisyMeasurement", "ReleaseRecord", "open_record", "require_savable", "save_record"]

@@ -1,0 +1,62 @@
+"""Conditioning on what is known exactly: the total and exact answers, as constraints and never as tiny variances.
+
+With E the exact queries and a_E their answers, every query q is split into its part in the span of E, whose answer is
+known, and the rest. The rest has the kernel K~(q, r) = K(q, r) - K(q, E) K(E, E)^+ K(E, r). For the total alone this is
+K - u u' with u = K(q, 1), and the known part of an answer is n u.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.analyst.history.whitening import Combinations
+from veilcube.errors import QueryError
+
+Floats = NDArray[np.float64]
+
+# Directions of exact queries that are this short, relative to the queries, repeat others.
+_REPEATED = 1e-10
+# What exact answers may disagree by, relative to their size.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioning:
+    """Orthonormal directions of the exact queries, as ``rows`` (directions, exact queries), and their ``answers``."""
+
+    exact: Combinations
+    rows: Floats
+    answers: Floats
+    has_total: bool
+
+    @classmethod
+    def of(
+        cls, exact: Combinations, kernel: Floats, means: Floats, values: Floats, total: float | None
+    ) -> "Conditioning":
+        """Return the directions of a history's exact answers and, if it is given, of the total."""
+        between = exact.apply(exact.apply(kernel).T)
+        known = exact.apply(values)
+        if total is not None:
+            across = exact.apply(means)
+            between = np.block([[between, across[:, np.newaxis]], [across[np.newaxis, :], np.ones((1, 1))]])
+            known = np.append(known, total)
+        lengths = np.sqrt(np.diagonal(between)).copy()
+        lengths[lengths == 0] = 1.0
+        squares, vectors = np.linalg.eigh(between / np.outer(lengths, lengths))
+        kept = squares > _REPEATED * max(len(lengths), 1)
+        scaled = known / lengths
+        if np.abs(vectors[:, ~kept].T @ scaled).max(initial=0.0) > _ROUNDING * np.abs(scaled).max(initial=0.0):
+            raise QueryError(
+                "the history contradicts itself: its exact answers, with the total if one was given, cannot all be "
+                "true; remove the wrong one or give it the variance it has"
+            )
+        rows = (vectors[:, kept] / np.sqrt(squares[kept])).T / lengths
+        return cls(exact, rows, rows @ known, total is not None)
+
+    def coordinates(self, kernel: Floats, means: Floats) -> Floats:
+        """Return how far queries lie in each direction, from their inner products with history and their means."""
+        across = self.exact.apply(kernel.T).T
+        if self.has_total:
+            across = np.column_stack([across, means])
+        return np.asarray(across @ self.rows.T)

@@ -1,0 +1,293 @@
+"""Kernel PCA on history: better answers to past queries and answers to new ones, at no cost in privacy.
+
+The estimator of section 3 of the history paper in its stable form, kernel ridge: with K the inner products of the past
+queries under the prior, k those of a new query with them, and Σ the noise's covariance,
+
+    answer = k' (K + Σ/α²)^-1 a,
+
+where alpha says how far from the prior the data may lie: 0 trusts the prior alone, infinity the answers alone. What is
+known exactly, such as the total, is imposed (``conditioning``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from veilcube.analyst.history.alpha import AlphaSearch, cross_validate, leave_one_out
+from veilcube.analyst.history.conditioning import Conditioning
+from veilcube.analyst.history.kernel import ProductKernel
+from veilcube.analyst.history.prior import Prior, read_prior
+from veilcube.analyst.history.sources import HistorySource, read_history
+from veilcube.analyst.history.spectrum import Spectrum
+from veilcube.analyst.history.whitening import Whitening
+from veilcube.errors import CapacityError, QueryError
+from veilcube.query import Answer, Answers, LinearQueries, Workload
+from veilcube.release import History
+from veilcube.release.memory import available_memory, format_bytes
+
+Floats = NDArray[np.float64]
+
+# The kernel, its eigenvectors, their squares and the decomposition's own room: matrices of so many numbers a side.
+_MATRICES = 5
+_QUERIES_AT_ONCE = 1024
+# The share of the total that exact answers may leave open and still count as telling all of it.
+_KNOWN = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenqueries:
+    """Combinations of past queries that are orthonormal and whose estimates are uncorrelated, the surest first.
+
+    ``values`` are their least-squares answers, ``stddev`` the noise in these, ``weights`` how much of each is believed,
+    and ``coefficients[i]`` the combination of past answers that is eigenquery i.
+    """
+
+    values: Floats
+    stddev: Floats
+    weights: Floats
+    coefficients: Floats
+
+
+@dataclass(frozen=True)
+class KernelPCA:
+    """Settings of the estimator; ``fit`` gives a model that answers.
+
+    ``alpha`` is "loo" (exact leave-one-out), "cv" (cross-validation in ``folds`` groups; with fewer than two answers a
+    group it is leave-one-out), "likelihood" (the most likely one: steadier where answers are few), or a number from 0
+    to infinity. ``prior`` is uniform if it is None; else see ``read_prior``.
+    """
+
+    alpha: str | float = "loo"
+    prior: Prior = field(default=None, repr=False)
+    folds: int = 5
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.alpha, Real) and not isinstance(self.alpha, bool) and float(self.alpha) >= 0
+        if not is_number and self.alpha not in ("loo", "cv", "likelihood"):
+            raise QueryError('alpha is "loo", "cv", "likelihood", or a number from 0 to infinity')
+        if isinstance(self.folds, bool) or not isinstance(self.folds, int) or self.folds < 2:
+            raise QueryError("cross-validation needs a whole number of folds, at least 2")
+
+    def fit(self, history: HistorySource, total: float | None = None) -> "KernelPCAModel":
+        """Learn from history: a ``History``, a release, a ledger's history, or a list of these.
+
+        ``total`` is the number of rows, if it is known. If it is not, an alpha that is chosen from the history leaves
+        the total free: it is estimated with its variance. A fixed alpha then means the estimator as published, which
+        shrinks the total like everything else.
+        """
+        learned = read_history(history)
+        _require_memory(len(learned))
+        known = _read_total(total)
+        kernel = ProductKernel(read_prior(learned.schema, self.prior))
+        products, means = kernel.between(learned.queries, learned.queries), kernel.means(learned.queries)
+        whitening = Whitening.of(learned)
+        conditioning = Conditioning.of(whitening.exact, products, means, learned.values, known)
+        inside = conditioning.coordinates(products, means)
+        parts = _Parts(learned, kernel, whitening, conditioning, inside, means)
+        return self._decompose(parts, products, is_free=known is None and isinstance(self.alpha, str))
+
+    def _decompose(self, parts: "_Parts", products: Floats, *, is_free: bool) -> "KernelPCAModel":
+        noisy = parts.whitening.noisy
+        covered = noisy.apply(parts.inside)
+        answers = noisy.apply(parts.history.values) - covered @ parts.conditioning.answers
+        whitened = noisy.apply(noisy.apply(products).T)
+        del products
+        whitened -= covered @ covered.T
+        drift = _free_drift(noisy.apply(parts.means), covered @ parts.everything) if is_free else None
+        scales = parts.whitening.scales
+        is_in_groups = self.alpha == "cv" and answers.size >= 2 * self.folds
+        # The decomposition works in the kernel's own memory, which only cross-validation needs afterwards.
+        spectrum = Spectrum.of(whitened.copy() if is_in_groups else whitened, answers, drift)
+        if not isinstance(self.alpha, str):
+            return KernelPCAModel(parts, spectrum, float(self.alpha), None)
+        if self.alpha == "likelihood" and answers.size:
+            return KernelPCAModel(parts, spectrum, spectrum.likely_scale, None)
+        if answers.size < 2:
+            return KernelPCAModel(parts, spectrum, float("inf"), None)
+        search = (
+            cross_validate(spectrum.grid(), whitened, answers, drift, scales, self.folds)
+            if is_in_groups
+            else leave_one_out(spectrum, scales)
+        )
+        return KernelPCAModel(parts, spectrum, search.best, search)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What a fit prepares before it decomposes: all in terms of the past queries."""
+
+    history: History
+    kernel: ProductKernel
+    whitening: Whitening
+    conditioning: Conditioning
+    inside: Floats  # the past queries' coordinates in the directions that are known exactly
+    means: Floats
+
+    @property
+    def everything(self) -> Floats:
+        """The universal query's coordinates in the directions that are known exactly."""
+        found: Floats = self.conditioning.coordinates(self.means[np.newaxis, :], np.ones(1))[0]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Projection:
+    """Queries as a model sees them: the part of their answers that is known, and the rest along the eigenvectors."""
+
+    known: Floats
+    means: Floats
+    along: Floats
+    norms: Floats
+
+
+class KernelPCAModel:
+    """What kernel PCA learned from a history: answers any linear query over its schema."""
+
+    def __init__(self, parts: _Parts, spectrum: Spectrum, alpha: float, search: AlphaSearch | None) -> None:
+        self._parts, self._spectrum, self._alpha, self._search = parts, spectrum, alpha, search
+        self._prior_scale = self._read_prior_scale()
+
+    @property
+    def alpha(self) -> float:
+        """How far from the prior the answers may lead."""
+        return self._alpha
+
+    @property
+    def search(self) -> AlphaSearch | None:
+        """The alphas that were tried and their foretold errors; None where alpha was given."""
+        return self._search
+
+    @property
+    def prior_scale(self) -> float:
+        """How far the data may lie from the prior, in the units of alpha: what the bias of answers is foretold from."""
+        return self._prior_scale
+
+    @property
+    def total(self) -> Answer:
+        """The number of rows: as it was given, or as the history tells it."""
+        return self.answer(LinearQueries.everything(self._parts.history.schema))[0]
+
+    def __repr__(self) -> str:
+        return f"KernelPCAModel({len(self._parts.history):,} answers, alpha={self._alpha:.4g})"
+
+    def answer(self, workload: Workload | LinearQueries, confidence: float = 0.95) -> Answers:
+        """Estimate the answers to past or new queries, thousands at once, with their standard deviations.
+
+        The standard deviation holds the noise and the bias that is foretold: the prior scale times the distance from
+        the query to the one that the history really answers. Intervals are those of a normal law, wider where a single
+        past answer brings most of the noise, since Laplace noise has heavier tails.
+        """
+        if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < confidence < 1:
+            raise QueryError("confidence must be a number between 0 and 1, such as 0.95")
+        queries = self._checked(workload)
+        pieces = [queries[start : start + _QUERIES_AT_ONCE] for start in range(0, len(queries), _QUERIES_AT_ONCE)]
+        found = [self._estimate(piece) for piece in pieces] or [(np.empty(0),) * 3]
+        value, stddev, tailed = (np.concatenate(part) for part in zip(*found, strict=True))
+        width = stddev * _quantiles(tailed, float(confidence))
+        return Answers(value, value - width, value + width, stddev, float(confidence), self._parts.history.privacy)
+
+    def with_alpha(self, alpha: float) -> "KernelPCAModel":
+        """Return what the same decomposition gives for another alpha; the total stays known, shrunk or free."""
+        return KernelPCAModel(self._parts, self._spectrum, float(KernelPCA(alpha=alpha).alpha), None)
+
+    def values_for(self, workload: Workload | LinearQueries, alphas: Sequence[float]) -> Floats:
+        """Return the bare answers for several alphas, (alphas, queries): to see what alpha does."""
+        queries = self._checked(workload)
+        found = np.empty((len(alphas), len(queries)))
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            part = self._project(queries[start : start + _QUERIES_AT_ONCE])
+            for row, alpha in enumerate(alphas):
+                weights = self._spectrum.weights(part.along, part.means, alpha)
+                found[row, start : start + len(part.known)] = part.known + weights @ self._spectrum.answers
+        return found
+
+    def _checked(self, workload: Workload | LinearQueries) -> LinearQueries:
+        queries = LinearQueries.of(workload)
+        if queries.schema != self._parts.history.schema:
+            raise QueryError("the queries are for another schema than the history; build them with the same schema")
+        return queries
+
+    def _project(self, queries: LinearQueries) -> "_Projection":
+        parts = self._parts
+        means = parts.kernel.means(queries)
+        products = parts.kernel.between(queries, parts.history.queries)
+        inside = parts.conditioning.coordinates(products, means)
+        noisy = parts.whitening.noisy
+        rest = noisy.apply(products.T).T - inside @ noisy.apply(parts.inside).T
+        return _Projection(
+            known=inside @ parts.conditioning.answers,
+            means=means - inside @ parts.everything,
+            along=rest @ self._spectrum.vectors,
+            norms=parts.kernel.norms(queries) - np.square(inside).sum(axis=1),
+        )
+
+    def _estimate(self, queries: LinearQueries) -> tuple[Floats, Floats, Floats]:
+        """Return values, standard deviations, and the share of single noises in the latter (``_quantiles``)."""
+        part, spectrum = self._project(queries), self._spectrum
+        weights = spectrum.weights(part.along, part.means, self._alpha)
+        noise, distance, fourth = spectrum.errors_of(weights, part.along, part.norms)
+        # What is left of a query that is known exactly is rounding.
+        distance = np.where(distance > np.finfo(np.float64).eps * 64 * (1 + part.norms), distance, 0.0)
+        variance = noise + self._prior_scale**2 * distance
+        tailed = fourth / np.maximum(np.square(variance), np.finfo(np.float64).tiny)
+        return part.known + weights @ spectrum.answers, np.sqrt(variance), tailed
+
+    def _read_prior_scale(self) -> float:
+        if self._spectrum.answers.size:
+            return self._spectrum.largest_scale
+        # Exact answers alone: how far each lies from the prior, in units of its own length.
+        history, known = self._parts.history, self._parts.conditioning
+        total = float(self._parts.everything @ known.answers)
+        lengths = np.maximum(self._parts.kernel.norms(history.queries) - np.square(self._parts.means), 0.0)
+        told = lengths > np.finfo(np.float64).eps * 64
+        far = np.square(history.values - total * self._parts.means)[told] / lengths[told]
+        return float(np.sqrt(far.mean())) if far.size else 0.0
+
+    def eigenqueries(self, first: int = 10) -> Eigenqueries:
+        """Return the surest eigenqueries, for inspection."""
+        spectrum = self._spectrum
+        order = np.argsort(-spectrum.values, kind="stable")
+        kept = order[spectrum.values[order] > spectrum.rounding][:first]
+        roots = np.sqrt(spectrum.values[kept])
+        whitened = spectrum.vectors[:, kept].T / roots[:, np.newaxis]
+        coefficients = whitened @ self._parts.whitening.noisy.dense(len(self._parts.history))
+        believed = spectrum.filter(self._alpha)[kept] * spectrum.values[kept]
+        return Eigenqueries(spectrum.answers[kept] / roots, 1.0 / roots, believed, coefficients)
+
+
+def _quantiles(tailed: Floats, confidence: float) -> Floats:
+    """Return the half-widths of intervals in standard deviations, for noise that may be as heavy-tailed as Laplace.
+
+    ``tailed`` is Σ v⁴ over the squared variance: the excess kurtosis is 3 times it. Cornish and Fisher's first term
+    widens the normal quantile, never beyond that of a single Laplace noise, and never narrows it.
+    """
+    normal = float(ndtri((1 + confidence) / 2))
+    widened = normal + (normal**3 - 3 * normal) * 3 * tailed / 24
+    return np.asarray(np.clip(widened, normal, max(normal, -np.log1p(-confidence) / np.sqrt(2))))
+
+
+def _free_drift(means: Floats, known: Floats) -> Floats | None:
+    """Return what is not known of the total in the past queries; None where it is known, or they say nothing of it."""
+    drift = means - known
+    return drift if np.square(drift).sum() > _KNOWN * np.square(means).sum() else None
+
+
+def _read_total(total: float | None) -> float | None:
+    if total is None:
+        return None
+    if isinstance(total, bool) or not isinstance(total, Real) or not 0 <= float(total) < float("inf"):
+        raise QueryError("the total is the number of rows of the table, 0 or more; leave it out if it is not known")
+    return float(total)
+
+
+def _require_memory(answers: int) -> None:
+    needed, free = _MATRICES * 8 * answers**2, available_memory()
+    if needed > free:
+        raise CapacityError(
+            f"kernel PCA on {answers:,} answers needs {format_bytes(needed)}, more than the {format_bytes(free)} that "
+            "are free; use MaxEntropy, or a part of the history such as history[:5000]"
+        )

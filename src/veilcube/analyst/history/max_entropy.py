@@ -1,0 +1,186 @@
+"""Maximum entropy on history: the distribution that says least beyond the noisy answers (section 4 of the paper).
+
+    minimise  KL(p || p0) + Σ_i β_i |π_i - p[f_i]|,    β_i = α n / b_i
+
+A small alpha trusts the prior p0, a large one the answers. The solution is p0 with the log-weights Σ_i w_i f_i, where w
+solves a box-constrained dual. Small universes are solved exactly; others with Gibbs chains, in time and memory that do
+not depend on the number of cells.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.analyst.history.gibbs_fit import choose_alpha, fit_chains
+from veilcube.analyst.history.gibbs_sgd import descend
+from veilcube.analyst.history.max_entropy_dual import DualProblem, box
+from veilcube.analyst.history.max_entropy_error import learn_errors
+from veilcube.analyst.history.max_entropy_exact import (
+    MOST_EXACT_CELLS,
+    all_chances,
+    choose_alpha_exactly,
+    fit_exactly,
+    log_prior,
+    tables_of,
+)
+from veilcube.analyst.history.max_entropy_model import Convergence, MaxEntropyModel
+from veilcube.analyst.history.max_entropy_tables import group_queries
+from veilcube.analyst.history.max_entropy_total import Total, estimate_total
+from veilcube.analyst.history.max_entropy_universe import ExactUniverse, SampledUniverse, Universe
+from veilcube.analyst.history.prior import Prior, read_prior
+from veilcube.analyst.history.sources import HistorySource, read_history
+from veilcube.errors import QueryError
+from veilcube.release import History
+
+Floats = NDArray[np.float64]
+Progress = Callable[[float | None], None]
+
+ENGINES = ("auto", "exact", "gibbs", "sgd")
+# Misfit of answers that can be met, in units of their noise, beyond which the fit is said not to have converged.
+_CONVERGED = 0.5
+
+
+@dataclass(frozen=True)
+class MaxEntropy:
+    """Settings of the estimator; ``fit`` gives a model that answers and makes rows.
+
+    ``alpha`` is a number from 0 to infinity, or "auto": the one of least risk, estimated from the noisy answers.
+    ``prior`` is uniform if it is None; else see ``read_prior``. ``engine`` is "exact" (every cell, at most 262,144),
+    "gibbs" (chains), "sgd" (the published descent, for reproductions: ``steps`` of size ``rate``), or "auto".
+    """
+
+    alpha: str | float = "auto"
+    prior: Prior = field(default=None, repr=False)
+    engine: str = "auto"
+    seed: int = 0
+    steps: int = 1_000_000
+    rate: float = 1e-4
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.alpha, Real) and not isinstance(self.alpha, bool) and float(self.alpha) >= 0
+        if not is_number and self.alpha != "auto":
+            raise QueryError('alpha is "auto" or a number from 0 to infinity')
+        if self.engine not in ENGINES:
+            raise QueryError(f"the engine is one of {', '.join(ENGINES)}")
+        if isinstance(self.steps, bool) or not isinstance(self.steps, Integral) or self.steps < 1 or not self.rate > 0:
+            raise QueryError("the published descent needs steps of 1 or more and a rate above 0")
+
+    def fit(
+        self, history: HistorySource, total: float | None = None, progress: Progress | None = None
+    ) -> MaxEntropyModel:
+        """Learn from history: a ``History``, a release, a ledger's history, or a list of these.
+
+        ``total`` is the number of rows, if it is known; else it is estimated, and answers carry its variance.
+        ``progress`` is called with the share of the work that is done.
+        """
+        learned, advance = read_history(history), progress or (lambda _: None)
+        if learned.covariance is not None:
+            warnings.warn(
+                "maximum entropy takes the noise of different answers as independent; "
+                "the covariances of this history are not used, KernelPCA would use them",
+                stacklevel=2,
+            )
+        groups = group_queries(learned.queries)
+        rows = _read_total(total) or estimate_total(groups, learned.values, learned.variances)
+        noise = np.sqrt(learned.variances) / rows.value
+        prior = read_prior(learned.schema, self.prior)
+        shape, shares = learned.schema.shape, learned.values / rows.value
+        problem = DualProblem(groups, shape, shares, noise, box(np.inf, noise), prior)
+        engine = self._engine(shape)
+        if engine == "exact":
+            return self._fit_exactly(learned, problem, rows, advance)
+        return self._fit_chains(learned, problem, rows, engine, advance)
+
+    def _engine(self, shape: tuple[int, ...]) -> str:
+        if self.engine == "exact" and prod(shape) > MOST_EXACT_CELLS:
+            raise QueryError(
+                f'engine="exact" is for at most {MOST_EXACT_CELLS:,} cells, and the schema has {prod(shape):,}; '
+                'use engine="gibbs"'
+            )
+        if self.engine != "auto":
+            return self.engine
+        return "exact" if prod(shape) <= MOST_EXACT_CELLS else "gibbs"
+
+    def _fit_exactly(self, history: History, problem: DualProblem, rows: Total, progress: Progress) -> MaxEntropyModel:
+        start = np.zeros(len(history))
+        if self.alpha == "auto":
+            alpha, start = choose_alpha_exactly(problem, progress)
+        else:
+            alpha = float(self.alpha)
+        boxed = problem.with_alpha(alpha)
+        weights, rounds = fit_exactly(boxed, start, progress)
+        chances, _ = all_chances(boxed, log_prior(boxed.prior), weights)
+        tables = tables_of(boxed, chances)
+        fitted = _Fitted("exact", weights, tables, ExactUniverse(chances, self.seed), rounds, None)
+        return _model(history, boxed, rows, alpha, fitted)
+
+    def _fit_chains(
+        self, history: History, problem: DualProblem, rows: Total, engine: str, progress: Progress
+    ) -> MaxEntropyModel:
+        start, done = np.zeros(len(history)), 0.0
+        if self.alpha == "auto":
+            alpha, start = choose_alpha(
+                problem, self.seed, lambda share: progress(None if share is None else share / 3)
+            )
+            done = 1 / 3
+        else:
+            alpha = float(self.alpha)
+        boxed = problem.with_alpha(alpha)
+
+        def rest(share: float | None) -> None:
+            progress(None if share is None else done + (1 - done) * share)
+
+        if engine == "sgd":
+            weights = descend(boxed, int(self.steps), float(self.rate), self.seed, rest)
+            fit = fit_chains(boxed, weights, self.seed, rest, moving=False)
+        else:
+            fit = fit_chains(boxed, start, self.seed, rest)
+        universe = SampledUniverse(fit.chains, fit.packed, fit.tables)
+        rounds = int(self.steps) if engine == "sgd" else fit.sweeps
+        fitted = _Fitted(
+            engine, fit.weights, fit.tables, universe, rounds, None if engine == "sgd" else universe.chains
+        )
+        return _model(history, boxed, rows, alpha, fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """What an engine found."""
+
+    engine: str
+    weights: Floats
+    tables: list[Floats]
+    universe: Universe
+    rounds: int
+    chains: int | None
+
+
+def _model(history: History, problem: DualProblem, rows: Total, alpha: float, fitted: _Fitted) -> MaxEntropyModel:
+    expected = problem.expectations(fitted.tables)
+    held = problem.held(fitted.weights, expected)
+    gaps = (problem.shares - expected) / np.where(problem.noise > 0, problem.noise, 1e-4)
+    misfit = float(np.sqrt(np.mean(np.square(gaps[~held])))) if not held.all() else 0.0
+    converged = misfit < _CONVERGED
+    report = Convergence(fitted.engine, alpha, fitted.rounds, fitted.chains, misfit, float(held.mean()), converged)
+    exact = history.variances == 0
+    if (np.abs(gaps[exact]) > 1).any():
+        warnings.warn(
+            "no distribution meets all exact answers of the history: they contradict each other or the total; "
+            "give them the variance they have, or remove the wrong ones",
+            stacklevel=4,
+        )
+    errors = learn_errors(problem, fitted.tables, fitted.weights, rows.value)
+    return MaxEntropyModel(history.schema, fitted.weights, report, history.privacy, fitted.universe, errors, rows)
+
+
+def _read_total(total: float | None) -> Total | None:
+    if total is None:
+        return None
+    if isinstance(total, bool) or not isinstance(total, Real) or not 0 < float(total) < float("inf"):
+        raise QueryError("the total is the number of rows of the table, above 0; leave it out if it is not known")
+    return Total(float(total), 0.0)

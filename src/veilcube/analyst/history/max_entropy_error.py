@@ -1,0 +1,142 @@
+"""How wrong a maximum entropy model may be: what is left unknown of the counts once the noisy answers are in.
+
+The model p is taken as the centre of a belief about the counts: a cell that p expects x rows in has variance
+x + ρ² x², chance and a relative misjudgement ρ. Inside a table S that was measured, y = A x + noise turns it into the
+usual posterior P = D - D A'(A D A' + Σ)^-1 A D, the total being one of the rows of A. A query that weighs S only has
+the variance g'Pg; of any other query, the part that S explains does, and the rest keeps its own. ρ is set so that the
+errors foretold for past queries match their estimated risk, which is measured from the noisy answers alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from veilcube.analyst.history.max_entropy_dual import DualProblem
+from veilcube.analyst.history.max_entropy_tables import TableGroup
+
+Floats = NDArray[np.float64]
+Marks = NDArray[np.bool_]
+
+_HALVINGS = 18
+_LARGEST_RATE = 4.0
+_NEARLY_EXACT = 1e-6
+_MOST_QUERIES = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class TableBelief:
+    """The posterior covariance of one table's counts: a diagonal, less what measurements removed from it."""
+
+    spread: Floats
+    removed: Floats | None = None
+    solved: Floats | None = None
+
+    def variance(self, weights: Floats) -> Floats:
+        """Return g'Pg for each row of weights over the table's cells."""
+        if self.removed is None or self.solved is None:
+            # The total is known, so a query and its complement are one question: the surer of both answers it.
+            return np.minimum(np.square(weights) @ self.spread, np.square(1 - weights) @ self.spread)
+        found = np.square(weights) @ self.spread
+        found -= np.einsum("qm,qm->q", weights @ self.removed, weights @ self.solved)
+        return np.maximum(found, 0.0)
+
+
+def spread_given_total(weights: Floats, spread: Floats) -> Floats:
+    """Return the variance of weighted sums of cells with these variances, once the sum of all cells is known."""
+    found = np.square(weights) @ spread - np.square(weights @ spread) / spread.sum()
+    return np.asarray(np.maximum(found, 0.0))
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """The attributes of a table and how many cells each has."""
+
+    axes: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorModel:
+    """Beliefs about every measured table, and the relative misjudgement ``rate`` that they share."""
+
+    tables: tuple[TableShape, ...]
+    beliefs: tuple[TableBelief, ...]
+    rate: float
+
+    def prior_spread(self, counts: Floats) -> Floats:
+        """Return the variance of cells of which nothing was measured, from their expected counts."""
+        return counts + self.rate**2 * np.square(counts)
+
+
+def learn_errors(problem: DualProblem, tables: Sequence[Floats], weights: Floats, total: float) -> ErrorModel:
+    """Find the rate at which foretold errors match the estimated risk of the past queries.
+
+    Where even the largest rate foretells too little, because the box is too narrow for the data, all is widened.
+    """
+    expected, deviation = problem.expectations(tables), problem.noise * total
+    noisy = deviation > 0
+    risk = problem.risk(weights, expected)[noisy] * total**2
+    target = float(np.mean(risk / np.square(deviation[noisy]))) if noisy.any() else 0.0
+    held, gaps = problem.held(weights, expected), (problem.shares - expected) * total
+    parts = [
+        _Part(group, table.ravel() * total, deviation[group.members], held[group.members], gaps[group.members])
+        for group, table in zip(problem.groups, tables, strict=True)
+    ]
+
+    def foretold(rate: float) -> float:
+        return float(np.mean(np.concatenate([part.foretold(rate) for part in parts])))
+
+    low, high = 0.0, _LARGEST_RATE
+    for _ in range(_HALVINGS if noisy.any() else 0):
+        middle = (low + high) / 2
+        low, high = (middle, high) if foretold(middle) < target else (low, middle)
+    wider = max(1.0, target / foretold(high)) if noisy.any() else 1.0
+    shapes = tuple(TableShape(group.axes, group.shape) for group in problem.groups)
+    return ErrorModel(shapes, tuple(part.belief(high, wider) for part in parts), high)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One measured table: expected counts, and of its queries the noise, whether the box holds them, the misfit."""
+
+    group: TableGroup
+    counts: Floats
+    deviation: Floats
+    held: Marks
+    gaps: Floats
+
+    def belief(self, rate: float, wider: float) -> TableBelief:
+        """Return the posterior under a rate, its variances widened."""
+        group = self.group
+        prior = np.maximum(self.counts + rate**2 * np.square(self.counts), 1e-12)
+        noise = np.maximum(np.square(self.deviation), np.square(_NEARLY_EXACT * max(float(self.deviation.max()), 1.0)))
+        if group.cells is not None:
+            spread = wider * prior
+            trust = prior[group.cells] / (prior[group.cells] + noise)
+            # What is met exactly is as wrong as its noise; what the box holds may be wronger, as its misfit suggests.
+            biased = np.square(trust * self.gaps) + trust * noise
+            measured = np.where(self.held, np.maximum(biased, noise), noise)
+            spread[group.cells] = np.inf
+            np.minimum.at(spread, group.cells, wider * measured)
+            return TableBelief(spread)
+        if group.dense is None or group.members.size > _MOST_QUERIES or not group.axes:
+            return TableBelief(wider * prior)
+        measured = np.vstack([group.dense, np.ones(group.size)])
+        crossed = measured * prior
+        noise = np.append(noise, _NEARLY_EXACT * max(1.0, float(prior.sum())))
+        factor = cho_factor(crossed @ measured.T + np.diag(noise), lower=True)
+        return TableBelief(wider * prior, crossed.T, wider * cho_solve(factor, crossed).T)
+
+    def foretold(self, rate: float) -> Floats:
+        """Return the squared error foretold for each noisy query, its own misfit unseen, in units of its noise."""
+        noisy, group = self.deviation > 0, self.group
+        if group.cells is not None:
+            counts = self.counts[group.cells]
+            alone = (counts + rate**2 * np.square(counts))[noisy] / np.square(self.deviation[noisy])
+            return np.where(self.held[noisy], alone, 1.0)
+        if group.dense is None or not group.axes:
+            return np.ones(int(noisy.sum()))
+        return self.belief(rate, 1.0).variance(group.dense[noisy]) / np.square(self.deviation[noisy])

@@ -1,0 +1,140 @@
+"""What maximum entropy learned from a history: a distribution that answers, is looked at, and makes rows."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from veilcube.analyst.history.max_entropy_answers import answer_queries
+from veilcube.analyst.history.max_entropy_error import ErrorModel
+from veilcube.analyst.history.max_entropy_total import Total
+from veilcube.analyst.history.max_entropy_universe import Universe, require_few_cells
+from veilcube.analyst.synthesis import rows_to_pandas, rows_to_parquet
+from veilcube.errors import QueryError
+from veilcube.query import Answer, Answers, LinearQueries, Workload
+from veilcube.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How the fit went.
+
+    ``misfit`` is the root mean square, in units of the noise, of how far the model is from the answers that it could
+    meet (those not at a wall of the box); ``held`` is the share of answers at a wall. ``rounds`` counts iterations, or
+    sweeps of all ``chains``.
+    """
+
+    engine: str
+    alpha: float
+    rounds: int
+    chains: int | None
+    misfit: float
+    held: float
+    converged: bool
+
+    def __str__(self) -> str:
+        work = (
+            f"{self.rounds:,} iterations"
+            if self.chains is None
+            else f"{self.rounds:,} sweeps of {self.chains:,} chains"
+        )
+        state = "converged" if self.converged else "NOT converged"
+        return (
+            f"{state}: {self.engine} engine, alpha {self.alpha:.4g}, {work}; answers that can be met are off by "
+            f"{self.misfit:.2g} of their noise, {self.held:.0%} are held by the box"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MaxEntropyModel:
+    """A distribution over the cells of ``schema`` and a number of rows. ``weights`` are the w_i of the past queries.
+
+    The weights are not unique where queries depend on each other; compare distributions, not weights.
+    """
+
+    schema: Schema
+    weights: Floats
+    convergence: Convergence
+    privacy: str
+    _universe: Universe
+    _errors: ErrorModel
+    _total: Total
+
+    def __repr__(self) -> str:
+        return f"MaxEntropyModel({self.weights.size:,} answers over {', '.join(self.schema.names)}; {self.convergence})"
+
+    @property
+    def alpha(self) -> float:
+        """How much the answers count against entropy."""
+        return self.convergence.alpha
+
+    @property
+    def total(self) -> Answer:
+        """The number of rows: as it was given, or as the history tells it."""
+        return self.answer(LinearQueries.everything(self.schema))[0]
+
+    def answer(self, workload: Workload | LinearQueries, confidence: float = 0.95) -> Answers:
+        """Estimate the answers to past or new queries, thousands at once, with their standard deviations.
+
+        These hold what noise and box leave unknown of the measured tables, the chains' Monte Carlo error, and the
+        total's. How attributes depend on each other beyond what was measured is foretold, not known.
+        """
+        if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < confidence < 1:
+            raise QueryError("confidence must be a number between 0 and 1, such as 0.95")
+        queries = LinearQueries.of(workload)
+        if queries.schema != self.schema:
+            raise QueryError("the queries are for another schema than the history; build them with the same schema")
+        value, stddev = answer_queries(queries, self._universe, self._errors, self._total)
+        width = _half_width(float(confidence)) * stddev
+        return Answers(value, value - width, value + width, stddev, float(confidence), self.privacy)
+
+    def distribution(self, names: Sequence[str] | str) -> Floats:
+        """Return the estimated joint distribution of some attributes: one axis for each, adding up to 1."""
+        listed = [names] if isinstance(names, str) else list(names)
+        axes = [self.schema.axis(name) for name in listed]
+        if not axes or len(set(axes)) != len(axes):
+            raise QueryError("a distribution is over one or more attributes, each named once")
+        require_few_cells(prod(self.schema.shape[axis] for axis in axes))
+        order = sorted(axes)
+        found = self._universe.marginal(tuple(order))
+        return np.transpose(found, [order.index(axis) for axis in axes])
+
+    def rows(self, n: int) -> Iterator[Rows]:
+        """Draw rows as cell numbers, a part at a time."""
+        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+            raise QueryError("the number of synthetic rows is a whole number of 1 or more")
+        return self._universe.rows(int(n))
+
+    def synthesize(
+        self,
+        n: int | None = None,
+        path: str | Path | None = None,
+        progress: Callable[[float | None], None] | None = None,
+    ) -> "pd.DataFrame | Path":
+        """Draw n rows (as many as the table has, unless said) with the types of the schema.
+
+        Without a path they come as a pandas frame. With one they are written to a Parquet file part by part, so their
+        number is limited by the disk only.
+        """
+        count = max(1, round(self._total.value)) if n is None else n
+        parts = self.rows(count)
+        if path is None:
+            return rows_to_pandas(self.schema, parts, int(count))
+        return rows_to_parquet(self.schema, parts, int(count), Path(path), self.privacy, progress)
+
+
+def _half_width(confidence: float) -> float:
+    """How many standard deviations hold this share of errors, whether they are normal or Laplace like the noise."""
+    return float(max(norm.ppf((1 + confidence) / 2), -np.log1p(-confidence) / np.sqrt(2)))

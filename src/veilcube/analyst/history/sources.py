@@ -1,0 +1,48 @@
+"""What counts as history: histories, releases of any strategy, ledgers' histories, or a list of these."""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from veilcube.errors import QueryError
+from veilcube.release import History, ReleaseRecord
+
+
+@runtime_checkable
+class HasRecord(Protocol):
+    """A release as an analyst holds it."""
+
+    @property
+    def record(self) -> ReleaseRecord:
+        """The plain public data behind it."""
+
+
+@runtime_checkable
+class HasAnswered(Protocol):
+    """Whatever remembers the answers it gave, such as the history of a ledger's dataset."""
+
+    @property
+    def answered(self) -> History:
+        """The answers that were given so far."""
+
+
+HistorySource: TypeAlias = History | ReleaseRecord | HasRecord | HasAnswered | Sequence["HistorySource"]
+
+
+def read_history(source: HistorySource) -> History:
+    """Return one history of everything that ``source`` holds; the parts' noise must be independent of each other."""
+    if isinstance(source, History):
+        return source
+    if isinstance(source, ReleaseRecord):
+        return History.of_release(source)
+    if isinstance(source, HasRecord):
+        return History.of_release(source.record)
+    if isinstance(source, HasAnswered):
+        return source.answered
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        if not source:
+            raise QueryError("the history is empty, so it teaches nothing; give at least one history or release")
+        return History.merge(*(read_history(part) for part in source))
+    raise QueryError(
+        "history is a veilcube.History, a release, the history of a ledger's dataset, or a list of these, "
+        f"not {type(source).__name__}"
+    )

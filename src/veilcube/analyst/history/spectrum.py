@@ -1,0 +1,139 @@
+"""Kernel ridge from one eigendecomposition: answers, their noise, their bias, and leave-one-out errors for any alpha.
+
+In whitened units, with G the kernel of the noisy answers and y the answers less what is known exactly, G = U Λ U' once,
+and B = (G + I/α²)^-1 = U diag(d) U' with d = α²/(α² λ + 1) for every alpha. A free total adds the drift t, the answers
+that a table of the prior alone would give for each row: its size is estimated by generalised least squares, and
+
+    B_t = B - B t t' B / (t' B t)
+
+takes the place of B (universal kriging). The error of answer i's estimate from all others is (B_t y)_i / (B_t)_ii.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.optimize import brentq, minimize_scalar
+
+Floats = NDArray[np.float64]
+
+_LOWEST, _HIGHEST, _POINTS = -1.0, 4.5, 67  # decades of alpha about the largest eigenvalue's, and steps between them
+_RULED_OUT = 2.71  # the 90% point of chi-squared with one degree: 95% on one side
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Eigenvalues λ, eigenvectors U (columns), and U'y and U't; ``drift`` is None where the total is not free."""
+
+    values: Floats
+    vectors: Floats
+    answers: Floats
+    drift: Floats | None = None
+
+    @classmethod
+    def of(cls, kernel: Floats, answers: Floats, drift: Floats | None) -> "Spectrum":
+        """Decompose a kernel in whitened units, which is overwritten."""
+        values, vectors = (
+            eigh(kernel, driver="evd", overwrite_a=True, check_finite=False)
+            if answers.size
+            else (np.empty(0), np.empty((0, 0)))
+        )
+        rotated = None if drift is None else vectors.T @ drift
+        return cls(np.maximum(values, 0.0), vectors, vectors.T @ answers, rotated)
+
+    @cached_property
+    def rounding(self) -> float:
+        """Eigenvalues at or below this one cannot be told from 0."""
+        return float(self.values.max(initial=0.0)) * self.values.size * np.finfo(np.float64).eps
+
+    def filter(self, alpha: float) -> Floats:
+        """Return d, which is 1/λ, or 0 where λ is 0, for an infinite alpha."""
+        if np.isinf(alpha):
+            usable = self.values > self.rounding
+            return np.where(usable, 1.0 / np.where(usable, self.values, 1.0), 0.0)
+        return alpha**2 / (alpha**2 * self.values + 1.0)
+
+    def weights(self, along: Floats, means: Floats, alpha: float) -> Floats:
+        """Return U'v for queries, v the weight of each whitened answer in theirs: v = B k + B t (u - t'B k)/(t'B t).
+
+        ``along`` are the queries' inner products with the eigenvectors, U'k, one row each, and ``means`` their u.
+        """
+        filtered = self.filter(alpha)
+        weights = along * filtered
+        if self.drift is not None:
+            missing = means - along @ (filtered * self.drift)
+            # The size of the drift depends on d up to a factor only, and without it alpha = 0 is no exception.
+            pulled = self.drift * (filtered if np.isinf(alpha) else 1.0 / (alpha**2 * self.values + 1.0))
+            weights += np.outer(missing / (self.drift @ pulled), pulled)
+        return weights
+
+    def errors_of(self, weights: Floats, along: Floats, norms: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the variance of each answer's noise, |q - q'|² with q' the query that is really answered, and Σ v⁴.
+
+        The last one tells how far the noise is from a normal law: it is as large as the variance squared where one
+        past answer brings all of it.
+        """
+        noise = np.square(weights).sum(axis=1)
+        distance = norms - 2 * (weights * along).sum(axis=1) + np.square(weights) @ self.values
+        fourth = np.square(np.square(weights @ self.vectors.T)).sum(axis=1)
+        return noise, np.maximum(distance, 0.0), fourth
+
+    def grid(self) -> Floats:
+        """Return the alphas that are tried: from where everything is shrunk away to where hardly anything is."""
+        largest = float(self.values.max(initial=0.0))
+        return np.asarray(np.logspace(_LOWEST, _HIGHEST, _POINTS) / np.sqrt(largest if largest > 0 else 1.0))
+
+    def leave_one_out(self, alphas: Floats) -> Floats:
+        """Return the whitened error of each answer's estimate from all others, (answers, alphas), exactly."""
+        filters = np.stack([self.filter(alpha) for alpha in alphas.tolist()], axis=1)
+        residuals = self.vectors @ (filters * self.answers[:, np.newaxis])
+        diagonal = np.square(self.vectors) @ filters
+        if self.drift is not None:
+            pulled = filters * self.drift[:, np.newaxis]
+            strength = self.drift @ pulled
+            spread = self.vectors @ pulled
+            residuals -= spread * ((self.answers @ pulled) / strength)
+            diagonal -= np.square(spread) / strength
+        # An answer that no other one tells anything about is all drift: there is nothing to compare it with.
+        alone = diagonal <= np.finfo(np.float64).eps * filters.max(axis=0)
+        return np.where(alone, 0.0, residuals / np.where(alone, 1.0, diagonal))
+
+    @cached_property
+    def likely_scale(self) -> float:
+        """The most likely scale τ of the data's distance from the prior, given the answers, in the units of alpha.
+
+        Along eigenvector i an answer is noise of variance 1, plus a deviation of variance τ² λ_i, plus the drift. A
+        free total is integrated out (restricted likelihood).
+        """
+        if not self.answers.size:
+            return 0.0
+        tried = np.log(self.grid())
+        best = int(np.argmin([self._surprise(log_scale) for log_scale in tried.tolist()]))
+        around = (tried[max(best - 1, 0)], tried[min(best + 1, tried.size - 1)])
+        return float(np.exp(minimize_scalar(self._surprise, bounds=around, method="bounded").x))
+
+    @cached_property
+    def largest_scale(self) -> float:
+        """The largest scale τ that the answers do not rule out at 95%, by the ratio of likelihoods.
+
+        Few answers cannot tell data at the prior from data some way off; what they leave open belongs into the bias.
+        """
+        if not self.answers.size:
+            return 0.0
+        best, end = float(np.log(self.likely_scale)), float(np.log(self.grid()[-1]))
+        limit = self._surprise(best) + _RULED_OUT
+        if best >= end or self._surprise(end) <= limit:
+            return float(np.exp(max(best, end)))
+        return float(np.exp(brentq(lambda log_scale: self._surprise(log_scale) - limit, best, end)))
+
+    def _surprise(self, log_scale: float) -> float:
+        """Return minus twice the log-likelihood of the answers, apart from a constant."""
+        spread = 1.0 + np.exp(2 * log_scale) * self.values
+        if self.drift is None:
+            return float((np.log(spread) + np.square(self.answers) / spread).sum())
+        pulled = self.drift / spread
+        strength = pulled @ self.drift
+        rest = self.answers - self.drift * (pulled @ self.answers / strength)
+        return float((np.log(spread) + np.square(rest) / spread).sum() + np.log(strength))

@@ -1,0 +1,114 @@
+"""The page about the quality of synthetic rows: one HTML file with plots that needs no network."""
+
+import json
+from html import escape
+from pathlib import Path
+from string import Template
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from veilcube.analyst.history import MaxEntropyModel
+from veilcube.analyst.synthesis_quality import Quality
+from veilcube.cli.charts import ACCENT, GROUPS, MUTED, Altair, Chart, Rows, styled
+from veilcube.cli.output import show_number
+from veilcube.cli.report import MissingExtraError
+from veilcube.release import History
+from veilcube.release.atomic_file import atomic_file
+
+_MOST_BARS = 60
+_MOST_POINTS = 4000
+
+
+def write_quality_report(history: History, model: MaxEntropyModel, quality: Quality, count: int, path: Path) -> None:
+    """Write the page; it shows noisy measurements and the model, both public, and nothing else."""
+    altair, converter = load_extras()
+    charts = {"distances": _distances(altair), "answers": _answers(altair)}
+    data = {"distances": _distance_rows(quality), "answers": _answer_rows(history, model)}
+    page = _page(charts, data, converter, model, quality, history, count)
+    with atomic_file(path) as stream:
+        stream.write(page.encode())
+
+
+def load_extras() -> tuple[ModuleType, ModuleType]:
+    """Return what draws charts, or say how to install it."""
+    try:
+        import altair  # noqa: PLC0415 - an extra, needed only for reports
+        import vl_convert  # noqa: PLC0415 - an extra, needed only for reports
+    except ImportError as problem:
+        raise MissingExtraError("a report needs Altair and vl-convert; run pip install 'veilcube[report]'") from problem
+    return altair, vl_convert
+
+
+def _distance_rows(quality: Quality) -> Rows:
+    worst = sorted(quality.marginals, key=lambda entry: -entry.error)[:_MOST_BARS]
+    return [
+        {
+            "attributes": " × ".join(entry.names),
+            "ways": f"{len(entry.names)}-way",
+            "error": entry.error,
+            "noise": entry.noise,
+        }
+        for entry in sorted(worst, key=lambda entry: (len(entry.names), entry.names))
+    ]
+
+
+def _answer_rows(history: History, model: MaxEntropyModel) -> Rows:
+    chosen = np.unique(np.linspace(0, len(history) - 1, min(len(history), _MOST_POINTS)).astype(np.int64))
+    answers = model.answer(history.queries[chosen]).value
+    return [
+        {"noisy": float(noisy), "model": float(value)}
+        for noisy, value in zip(history.values[chosen], answers, strict=True)
+    ]
+
+
+def _distances(alt: Altair) -> Chart:
+    base = alt.Chart(alt.NamedData("distances")).encode(
+        y=alt.Y("attributes:N", title=None, sort=None, axis=alt.Axis(labelLimit=320))
+    )
+    bars = base.mark_bar(height={"band": 0.7}).encode(
+        x=alt.X("error:Q", title="distance from the noisy measurements, as a share of all rows"),
+        color=alt.Color("ways:N", title=None, scale=alt.Scale(range=list(GROUPS[:3]))),
+        tooltip=["attributes:N", alt.Tooltip("error:Q", format=".4f"), alt.Tooltip("noise:Q", format=".4f")],
+    )
+    ticks = base.mark_tick(color=MUTED, thickness=2, height=14).encode(x="noise:Q")
+    title = alt.TitleParams("Distance by attributes", subtitle="grey tick: what the noise alone makes", anchor="start")
+    return alt.layer(bars, ticks).properties(width=640, title=title)
+
+
+def _answers(alt: Altair) -> Chart:
+    points = alt.Chart(alt.NamedData("answers")).mark_point(size=12, opacity=0.4, color=ACCENT)
+    title = alt.TitleParams("Every measurement", subtitle="noisy count against the model's count", anchor="start")
+    return points.encode(
+        x=alt.X("noisy:Q", title="noisy measurement", scale=alt.Scale(type="symlog")),
+        y=alt.Y("model:Q", title="model", scale=alt.Scale(type="symlog")),
+    ).properties(width=420, height=420, title=title)
+
+
+def _page(
+    charts: dict[str, Chart],
+    data: dict[str, Rows],
+    converter: ModuleType,
+    model: MaxEntropyModel,
+    quality: Quality,
+    history: History,
+    count: int,
+) -> str:
+    content: dict[str, Any] = {"specs": {name: styled(chart).to_dict() for name, chart in charts.items()}}
+    template = Template(Path(__file__).with_name("synthesize_template.html").read_text(encoding="utf-8"))
+    lines = [
+        f"<tr><td>{ways}-way</td><td>{many}</td><td>{show_number(error)}</td><td>{show_number(noise)}</td></tr>"
+        for ways, many, error, noise in quality.by_ways()
+    ]
+    return template.substitute(
+        rows=f"{count:,}",
+        measurements=f"{len(history):,}",
+        axes=escape(" × ".join(model.schema.names)),
+        privacy=escape(history.privacy or "The privacy promise is that of the measurements."),
+        convergence=escape(str(model.convergence)),
+        table="\n".join(lines),
+        library=converter.javascript_bundle(),
+        # A closing tag inside the data would end the script early.
+        content=json.dumps(content | {"datasets": data}).replace("</", "<\\/"),
+    )

@@ -1,0 +1,92 @@
+"""Kinds of linear queries, each written as a sum of products of one-attribute weights (section 3.2 of the paper)."""
+
+from collections.abc import Mapping, Sequence
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from veilcube.errors import QueryError
+from veilcube.query.linear_factors import Floats, Term
+from veilcube.schema import Attribute, Ordinal, Schema
+
+# Singular values below this share of the largest are rounding.
+_NEGLIGIBLE = 1e-12
+
+
+def moment_term(schema: Schema, powers: Mapping[str, int]) -> Term:
+    """Return the query whose answer is the sum over the rows of a product of powers of attributes."""
+    if not isinstance(powers, Mapping):
+        raise QueryError('a moment is a mapping from attributes to powers, such as {"height": 1, "weight": 1}')
+    term: dict[int, Floats] = {}
+    for name, power in powers.items():
+        if isinstance(power, bool) or not isinstance(power, Integral) or power < 0:
+            raise QueryError(f"the power of '{name}' in a moment must be a whole number, 0 or more")
+        axis = schema.axis(name)
+        term[axis] = _numbers(schema.attributes[axis]) ** int(power)
+    return term
+
+
+def _numbers(attribute: Attribute) -> Floats:
+    """Return the number that stands for each cell; stray values have none, and count as 0."""
+    if not isinstance(attribute, Ordinal):
+        raise QueryError(f"'{attribute.name}' is nominal and has no moments; ask for counts of its values")
+    found = np.zeros(attribute.size)
+    found[: attribute.regular_size] = attribute.centres()
+    return found
+
+
+def fourier_term(schema: Schema, names: Sequence[str]) -> Term:
+    """Return the coefficient Π (-1)^t over the named attributes, t being the number of the cell."""
+    if isinstance(names, str):
+        raise QueryError("a Fourier term is a list of attributes; put a single name into a list")
+    axes = [schema.axis(name) for name in names]
+    return {axis: np.where(np.arange(schema.shape[axis]) % 2 == 0, 1.0, -1.0) for axis in axes}
+
+
+def wavelet_term(schema: Schema, nodes: Mapping[str, tuple[int, int, int]]) -> Term:
+    """Return the coefficient that is +1 from ``first`` to before ``middle`` and -1 from there to before ``end``.
+
+    Each named attribute has its triple of cell numbers; cells outside of it weigh 0.
+    """
+    if not isinstance(nodes, Mapping):
+        raise QueryError('a wavelet term is a mapping such as {"age": (first, middle, end)} of cell numbers')
+    term: dict[int, Floats] = {}
+    for name, node in nodes.items():
+        axis = schema.axis(name)
+        size = schema.shape[axis]
+        if len(node) != 3 or not all(isinstance(cell, Integral) for cell in node):
+            raise QueryError(f"a wavelet node of '{name}' is three cell numbers: first, middle, end")
+        first, middle, end = (int(cell) for cell in node)
+        if not 0 <= first < middle < end <= size:
+            raise QueryError(f"a wavelet node of '{name}' needs 0 <= first < middle < end <= {size}")
+        weights = np.zeros(size)
+        weights[first:middle], weights[middle:end] = 1.0, -1.0
+        term[axis] = weights
+    return term
+
+
+def function_terms(schema: Schema, names: Sequence[str], table: ArrayLike) -> list[Term]:
+    """Return an arbitrary function of one or two attributes as few products.
+
+    A table of rank r needs r of them (its singular value decomposition); one of whole numbers whose smaller side is no
+    longer than that is kept row by row, so that its weights stay exact.
+    """
+    axes = [schema.axis(name) for name in ([names] if isinstance(names, str) else names)]
+    values = np.array(table, dtype=np.float64)
+    sizes = tuple(schema.shape[axis] for axis in axes)
+    if len(axes) not in (1, 2) or len(set(axes)) != len(axes):
+        raise QueryError("a function is given on one or two different attributes; write others as conditions")
+    if values.shape != sizes or not np.isfinite(values).all():
+        raise QueryError(f"a function on {', '.join(map(str, names))} needs a finite table of shape {sizes}")
+    if len(axes) == 1:
+        return [{axes[0]: values}]
+    if values.shape[0] > values.shape[1]:
+        axes, values = axes[::-1], values.T
+    left, strengths, right = np.linalg.svd(values, full_matrices=False)
+    rank = int((strengths > _NEGLIGIBLE * max(strengths[0], 1e-300)).sum())
+    filled = np.flatnonzero(values.any(axis=1))
+    if rank < filled.size:
+        return [{axes[0]: left[:, i] * strengths[i], axes[1]: right[i]} for i in range(rank)]
+    points = np.eye(values.shape[0])
+    return [{axes[0]: points[row], axes[1]: values[row]} for row in filled]

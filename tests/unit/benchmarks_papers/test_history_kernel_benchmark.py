@@ -1,0 +1,52 @@
+"""The kernel PCA parts of the history benchmark run at small size and judge what they measure."""
+
+import csv
+
+import pytest
+from benchmarks.papers.history import benchmark, findings
+from benchmarks.papers.history.census import PeopleTable
+
+PARTS = ("alpha", "cross-validation", "settings", "time")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("history")
+    arguments = [word for part in PARTS for word in ("--only", part)]
+    assert benchmark.main(["--quick", "--out", str(out), *arguments]) == 0
+    return out
+
+
+def rows_of(path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_errors_are_written_for_every_alpha_kind_and_prior(folder):
+    rows = rows_of(folder / "error-by-alpha.csv")
+    assert {(row["kind"], row["prior"]) for row in rows} == {
+        (kind, prior) for kind in ("ranges", "functions") for prior in ("measured", "uniform")
+    }
+    assert all(float(row["past"]) > 0 and float(row["new"]) > 0 for row in rows)
+
+
+def test_a_quick_run_has_figures_but_no_bars(folder):
+    rows = rows_of(folder / "bars.csv")
+    assert len(rows) == 10
+    assert all(row["high"] == "" and row["low"] == "" for row in rows)
+
+
+def test_bars_stand_only_over_the_full_run_on_the_made_table(tmp_path):
+    full = findings.Findings(None, tmp_path, findings.FULL, PeopleTable(10))
+    quick = findings.Findings(None, tmp_path, findings.QUICK, PeopleTable(10))
+    assert full.is_full
+    assert not quick.is_full
+
+
+def test_every_setting_is_varied_and_time_is_taken(folder):
+    assert {row["varied"] for row in rows_of(folder / "error-by-setting.csv")} == {"queries", "scale", "rows"}
+    assert [int(row["queries"]) for row in rows_of(folder / "seconds.csv")] == list(findings.QUICK.timed_queries)
+
+
+def test_cross_validation_stands_beside_the_truth(folder):
+    assert all(row["cross_validated"] for row in rows_of(folder / "foretold-error.csv"))
