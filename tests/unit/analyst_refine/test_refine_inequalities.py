@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from veilcube.analyst.refine import refine
+from veilcube.analyst.refine.interior import least_distance_inside
 
 
 def test_a_bound_on_one_answer_clips_it():
@@ -67,6 +68,7 @@ def test_the_nearest_point_equals_a_general_solver(seed):
     assert error @ precision @ error <= old @ precision @ old + 1e-9
 
 
+@pytest.mark.slow
 def test_coverage_is_kept_and_the_error_falls_on_counts_near_their_bounds():
     rng = np.random.default_rng(3)
     truth = np.array([0.0, 1, 1, 6, 8])
@@ -90,3 +92,16 @@ def test_many_bounds_at_once():
     given = rng.normal(size=300)
     refined = refine(given, [f"q{index + 1} >= 0" for index in range(300)], covariance=1.0)
     np.testing.assert_allclose(refined.value, np.maximum(given, 0), atol=1e-12)
+
+
+def test_an_interior_point_finds_what_active_sets_find():
+    pytest.importorskip("clarabel", reason="an extra: pip install clarabel")
+    rng = np.random.default_rng(5)
+    values = np.sort(rng.integers(0, 300, 200)) + rng.laplace(0, 20, 200)
+    slopes = np.eye(200)[1:] - np.eye(200)[:-1]
+    needed = -(slopes @ values)
+    found, prices = least_distance_inside(slopes, needed / needed.max())
+    order = [f"q{at} <= q{at + 1}" for at in range(1, 200)]
+    wanted = refine(values, order, covariance=1.0, counts=False).value
+    np.testing.assert_allclose(values + found * needed.max(), wanted, atol=1e-5)
+    assert (prices >= 0).all()

@@ -69,16 +69,18 @@ def read_facts(
     constants: ArrayLike | None,
     *,
     needs_constants: bool = True,
+    source: FactSource = "unstated",
 ) -> FactSystem:
     """Return the facts of sentences and of a matrix B with B'μ = c, in this order.
 
     Where constants do not matter (the privacy of a refinement), c may be left out; the sentences then call them c1, c2.
+    ``source`` is that of facts that do not tell their own.
     """
     parts = []
     if constraints is not None:
-        parts.append(_read_sentences(names, constraints))
+        parts.append(_read_sentences(names, _as_facts(constraints, source)))
     if matrix is not None:
-        parts.append(_read_matrix(names, matrix, constants, needs_constants))
+        parts.append(_read_matrix(names, matrix, constants, needs_constants, source))
     elif constants is not None:
         raise QueryError("c was given without B; give both, with one column of B and one entry of c per fact")
     return FactSystem(
@@ -89,10 +91,10 @@ def read_facts(
     )
 
 
-def _read_sentences(names: Sequence[str], constraints: Constraints) -> FactSystem:
+def _read_sentences(names: Sequence[str], given: Sequence[Fact]) -> FactSystem:
     position = {name: index for index, name in enumerate(names)}
     rows, constants, is_equality, facts = [], [], [], []
-    for fact in _as_facts(constraints):
+    for fact in given:
         for relation in read_sentence(fact.sentence):
             row = np.zeros(len(names))
             for name, weight in relation.weights.items():
@@ -110,16 +112,16 @@ def _read_sentences(names: Sequence[str], constraints: Constraints) -> FactSyste
     return FactSystem(weights, np.array(constants, dtype=np.float64), np.array(is_equality, dtype=bool), tuple(facts))
 
 
-def _as_facts(constraints: Constraints) -> list[Fact]:
+def _as_facts(constraints: Constraints, source: FactSource) -> list[Fact]:
     if isinstance(constraints, str | Fact):
         constraints = [constraints]
     if not isinstance(constraints, Iterable) or isinstance(constraints, np.ndarray):
         raise QueryError("constraints are sentences such as 'A + B = 80'; give B and c for constraints in matrix form")
-    return [fact if isinstance(fact, Fact) else Fact(fact) for fact in constraints]
+    return [fact if isinstance(fact, Fact) else Fact(fact, source) for fact in constraints]
 
 
 def _read_matrix(
-    names: Sequence[str], matrix: ArrayLike, constants: ArrayLike | None, needs_constants: bool
+    names: Sequence[str], matrix: ArrayLike, constants: ArrayLike | None, needs_constants: bool, source: FactSource
 ) -> FactSystem:
     columns = read_numbers(matrix, "B")
     columns = columns.reshape(-1, 1) if columns.ndim == 1 else columns
@@ -134,7 +136,7 @@ def _read_matrix(
     if known.shape != (count,):
         raise QueryError(f"c must have one entry per column of B ({count}), not the shape {known.shape}")
     ends = [f"c{index + 1}" if constants is None else f"{known[index]:.12g}" for index in range(count)]
-    facts = tuple(Fact(f"{_written(names, row)} = {end}") for row, end in zip(columns.T, ends, strict=True))
+    facts = tuple(Fact(f"{_written(names, row)} = {end}", source) for row, end in zip(columns.T, ends, strict=True))
     return FactSystem(columns.T.copy(), known, np.ones(count, dtype=bool), facts)
 
 

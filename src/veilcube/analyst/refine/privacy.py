@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilcube.analyst.refine.answers import read_names
-from veilcube.analyst.refine.facts import Constraints, FactSystem, read_facts, read_numbers
+from veilcube.analyst.refine.facts import Constraints, FactSource, FactSystem, read_facts, read_numbers
 from veilcube.analyst.refine.linear import LinearRefinement, best_refinement, read_square
 from veilcube.analyst.refine.neighbours import differences_of_pairs, differences_of_query, read_query
-from veilcube.analyst.refine.sentences import quoted
+from veilcube.analyst.refine.release_facts import read_release_facts
+from veilcube.analyst.refine.release_privacy import check_facts
 from veilcube.analyst.refine.shortest import greatest_least_norm, norms_of_each
+from veilcube.analyst.refine.verdict import RefinementPrivacy, explain
+from veilcube.analyst.release import Release
 from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy.neighbours import Neighbours
 
@@ -26,31 +29,6 @@ Floats = NDArray[np.float64]
 
 _CHANGED = 1e-9
 _NOTHING = 1e-13
-
-
-@dataclass(frozen=True, eq=False)
-class RefinementPrivacy:
-    """How well refined answers hide one record: ``rho`` beside the ``epsilon`` of the answers before refinement.
-
-    ``rho`` is inf where some outcome is possible under only one of two neighbouring tables. ``rho_of_each`` is what
-    each refined answer alone gives away. ``scale_needed`` is the noise, larger where it must be, that keeps rho within
-    epsilon (inf if none does), ``worst`` the change of the true answers that attains rho, ``is_post_processing``
-    whether no fact changes between neighbours; ``explanation`` says it in sentences, one for each dangerous fact.
-    """
-
-    rho: float
-    epsilon: float
-    scale: Floats
-    scale_needed: Floats
-    rho_of_each: Floats
-    coordinates: tuple[int, ...]
-    worst: Floats
-    is_post_processing: bool
-    dangerous: tuple[str, ...]
-    explanation: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(self.explanation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +57,7 @@ def refinement_privacy(
     epsilon: float | None = None,
     coordinates: Sequence[int | str] | None = None,
     data_dependent: bool | Sequence[bool] = True,
+    release: Release | None = None,
 ) -> RefinementPrivacy:
     """Return rho of a linear refinement of answers with Laplace noise, and which facts make it exceed epsilon.
 
@@ -89,11 +68,19 @@ def refinement_privacy(
     instead, stands for the noise that gives the unrefined answers this epsilon. ``coordinates`` (positions or names)
     are the refined answers looked at, by default all together. Facts count as read off the table, so that they follow
     it; ``data_dependent=False``, for all or one by one, or ``Fact(..., source="public")``, says that they do not.
+    With ``release``, sentences are about that release and rho is that of all its answers together.
 
     >>> check = refinement_privacy(B=[1, 1], pairs=[([1, 0], [0, 0])], epsilon=0.5, coordinates=[0])
     >>> round(check.rho, 9), check.explanation[0]
     (1.0, "the constraint 'q1 + q2 = c1' was published exactly: one record changes it")
     """
+    if release is not None:
+        others = (A, B, D, names, covariance, pairs, query, scale, epsilon, coordinates)
+        if any(other is not None for other in others) or not isinstance(data_dependent, bool):
+            raise QueryError("a release brings its own noise and neighbours; give it and the constraints alone")
+        source: FactSource = "unstated" if data_dependent else "public"
+        rows = read_release_facts(release.schema, constraints, None, None, source)
+        return check_facts(release.record, rows)
     given_names, cells = read_query(query)
     size = _count_answers(A, B, pairs, cells, names)
     chosen_names = read_names(given_names if names is None else names, size)
@@ -170,32 +157,13 @@ def _judge(study: _Study, noise: Floats, epsilon: float, coordinates: tuple[int,
         worst=study.differences[at],
         is_post_processing=is_post_processing,
         dangerous=() if is_post_processing else dangerous,
-        explanation=_explain(is_post_processing, dangerous, rho, epsilon),
+        explanation=explain(is_post_processing, dangerous, rho, epsilon),
     )
 
 
 def _changing(study: _Study) -> NDArray[np.intp]:
     size = np.abs(study.differences) @ np.abs(study.system.weights).T
     return np.flatnonzero((np.abs(study.changes) > _CHANGED * size).any(axis=0))
-
-
-def _explain(is_post_processing: bool, dangerous: Sequence[str], rho: float, epsilon: float) -> tuple[str, ...]:
-    if is_post_processing:
-        return (
-            "post-processing is safe: no fact changes with one record, so the refined answers keep "
-            f"epsilon = {epsilon:.6g} (rho = {rho:.6g})",
-        )
-    facts = [f"the constraint {quoted(fact)} was published exactly: one record changes it" for fact in dangerous]
-    reasons = facts or ["the facts behind this refinement change with one record"]
-    if np.isinf(rho):
-        verdict = "some refined answers are possible on one table and impossible on its neighbour: no noise hides it"
-    elif rho > epsilon * (1 + 1e-9):
-        verdict = (
-            f"rho = {rho:.6g} exceeds epsilon = {epsilon:.6g}: {rho / epsilon:.6g} times the noise would restore it"
-        )
-    else:
-        verdict = f"rho = {rho:.6g} stays within epsilon = {epsilon:.6g} for these coordinates alone"
-    return (*reasons, verdict)
 
 
 def _count_answers(

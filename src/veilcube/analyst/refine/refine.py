@@ -5,6 +5,7 @@ linear unbiased estimate has a smaller variance in any coordinate.
 """
 
 from collections.abc import Sequence
+from typing import cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,26 +13,60 @@ from scipy.special import ndtri
 
 from veilcube.analyst.refine.answers import NoisyAnswers, Values, read_answers
 from veilcube.analyst.refine.dependence import independent_rows
-from veilcube.analyst.refine.facts import Constraints, FactSystem, read_facts
+from veilcube.analyst.refine.facts import Constraints, FactSource, FactSystem, read_facts
 from veilcube.analyst.refine.feasible import contradicting_facts, implied_ranges
+from veilcube.analyst.refine.integers import nearest_integers
 from veilcube.analyst.refine.nearest import Nearest, impose_equalities, impose_inequalities
 from veilcube.analyst.refine.refined import Refined
+from veilcube.analyst.refine.refined_release import RefinedRelease, refine_release
+from veilcube.analyst.refine.release_facts import KnownCounts, ReleaseConstraints
+from veilcube.analyst.release import Release
 from veilcube.errors import QueryError
 
 Floats = NDArray[np.float64]
 
 
+@overload
+def refine(
+    values: Release,
+    constraints: ReleaseConstraints | None = None,
+    *,
+    B: KnownCounts | None = None,  # noqa: N803
+    c: ArrayLike | None = None,
+    counts: bool | None = None,
+    source: FactSource = "unstated",
+) -> RefinedRelease: ...
+
+
+@overload
 def refine(
     values: Values,
     constraints: Constraints | None = None,
     *,
-    B: ArrayLike | None = None,  # noqa: N803 - the paper's name, part of the public contract
+    B: ArrayLike | None = None,  # noqa: N803
     c: ArrayLike | None = None,
     covariance: ArrayLike | None = None,
     confidence: float = 0.95,
     names: Sequence[str] | None = None,
     counts: bool | None = None,
-) -> Refined:
+    integers: bool = False,
+    source: FactSource = "unstated",
+) -> Refined: ...
+
+
+def refine(
+    values: Values | Release,
+    constraints: Constraints | ReleaseConstraints | None = None,
+    *,
+    B: ArrayLike | KnownCounts | None = None,  # noqa: N803 - the paper's name, part of the public contract
+    c: ArrayLike | None = None,
+    covariance: ArrayLike | None = None,
+    confidence: float = 0.95,
+    names: Sequence[str] | None = None,
+    counts: bool | None = None,
+    integers: bool = False,
+    source: FactSource = "unstated",
+) -> Refined | RefinedRelease:
     """Return the answers moved as little as their noise calls for, so that they obey every fact.
 
     ``values`` are numbers, answers, or a mapping from names to either; unnamed ones are called q1, q2, and so on. Facts
@@ -40,7 +75,11 @@ def refine(
     and plain numbers are taken as equally noisy. Variance 0 means exact. Equalities have a closed form and exact
     variances; the intervals take the noise as normal. Inequalities move the values to the nearest ones that obey them;
     the intervals keep their coverage, reach around old and new value, and lose what the facts rule out. ``counts``
-    refuses facts that no answers >= 0 obey; by default sentences are checked so, matrices not.
+    refuses facts that no answers >= 0 obey; by default sentences are checked so, matrices not. ``integers`` moves the
+    values on to near whole numbers that obey the facts. ``source`` says where unmarked facts are known from.
+
+    A release is refined whole: facts are sentences over ``total`` and ``count(condition)``, mappings from conditions to
+    counts, or ``B`` (a workload, or the attributes of a marginal) and ``c`` (its known counts).
 
     >>> refined = refine({"A": 31.5, "B": 52.25}, "A + B = 80", covariance=[2.0, 2.0])
     >>> refined.value.tolist(), refined.stddev.tolist()
@@ -48,17 +87,40 @@ def refine(
     """
     if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise QueryError(f"confidence must lie strictly between 0 and 1, not {confidence!r}: 0.95 is usual")
+    if isinstance(values, Release):
+        if covariance is not None or names is not None or integers:
+            raise QueryError(
+                "a release brings its own noise and names, and whole cells are not offered; leave those out"
+            )
+        return refine_release(
+            values,
+            constraints,
+            cast("KnownCounts | None", B),
+            c,
+            source=source,
+            counts=counts is not False,
+        )
     noisy = read_answers(values, covariance, names)
-    system = read_facts(noisy.names, constraints, B, c)
+    system = read_facts(
+        noisy.names, cast("Constraints | None", constraints), cast("ArrayLike | None", B), c, source=source
+    )
     is_new = _check_facts(system, constraints is not None if counts is None else bool(counts))
     used = system.take(is_new)
+    moved, value = _nearest(noisy, used)
+    if integers:
+        value = nearest_integers(value, np.sqrt((noisy.factor**2).sum(axis=1)), used)
+    return _report(noisy, moved, value, used, system.take(~is_new), float(confidence))
+
+
+def _nearest(noisy: NoisyAnswers, used: FactSystem) -> tuple[Nearest, Floats]:
+    """Return the answers under the equalities with their covariance, and the values that obey the inequalities too."""
     equal = used.take(used.is_equality)
     moved = impose_equalities(noisy.value, noisy.factor, equal.weights, equal.constants)
     _check_reachable(equal, moved)
     bounded = used.take(~used.is_equality)
     nearest = impose_inequalities(moved.value, moved.factor, bounded.weights, bounded.constants)
     _check_reachable(bounded, nearest)
-    return _report(noisy, moved, nearest.value, used, system.take(~is_new), float(confidence))
+    return moved, nearest.value
 
 
 def _check_facts(system: FactSystem, are_counts: bool) -> NDArray[np.bool_]:
@@ -112,7 +174,7 @@ def _report(
     unknown = 1.0 if noisy.is_noise_known else np.nan
     stddev = np.sqrt(after) * unknown
     width = float(ndtri(0.5 + confidence / 2)) * stddev
-    low, high = moved.value - width, moved.value + width
+    low, high = np.minimum(moved.value - width, value), np.maximum(moved.value + width, value)
     if not used.is_equality.all():
         least, greatest = implied_ranges(used)
         # The truth lies within the ranges, so cutting loses no coverage. Reaching as far around the moved value as

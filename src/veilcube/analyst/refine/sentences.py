@@ -1,7 +1,8 @@
 """Sentences such as ``"A + B + C + D = passed"``: linear equalities and inequalities between named answers.
 
 Numbers, names, ``+ - * /``, parentheses and ``= <= >=``; a name that is not one word stands between backquotes. A
-sentence may be a chain, ``"0 <= F <= 10"``, which states one relation per sign.
+sentence may be a chain, ``"0 <= F <= 10"``, which states one relation per sign. ``count(...)`` is a name too, whatever
+stands between its parentheses: sentences about a release put a condition there.
 """
 
 import math
@@ -16,8 +17,11 @@ Comparison = Literal["=", "<="]
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
-    r"|(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]+)`|(?P<sign><=|>=|==|[-+*/()=<>≤≥]))"
+    r"|(?P<count>count\s*\()|(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]+)`|(?P<sign><=|>=|==|[-+*/()=<>≤≥]))",
+    re.IGNORECASE,
 )
+# Up to the parenthesis that closes the first one; parentheses between quotes do not count.
+_CONDITION_PART = re.compile(r"'[^']*'|\"[^\"]*\"|[^'\"()]+|[()]")
 _COMPARISONS = {"=": "=", "==": "=", "<=": "<=", "≤": "<=", ">=": ">=", "≥": ">="}
 _DEEPEST_NESTING = 50
 _LONGEST_QUOTE = 100
@@ -100,8 +104,24 @@ class _Reader:
             match = _TOKEN.match(text, position)
             if match is None or match.lastgroup is None:
                 self._refuse(f"{text[position:].lstrip()[:1]!r} is not part of a sentence")
+            if match.lastgroup == "count":
+                end = self._closing(text, match.end())
+                yield "name", f"count({text[match.end() : end].strip()})"
+                position = end + 1
+                continue
             yield ("name" if match.lastgroup == "quoted" else match.lastgroup), match[match.lastgroup]
             position = match.end()
+
+    def _closing(self, text: str, start: int) -> int:
+        """Return where the parenthesis closes that stands before ``start``."""
+        depth, position = 1, start
+        while depth:
+            part = _CONDITION_PART.match(text, position)
+            if part is None:
+                self._refuse("the parenthesis after 'count' is not closed")
+            depth += {"(": 1, ")": -1}.get(part[0], 0)
+            position = part.end()
+        return position - 1
 
     def _sum(self) -> _Linear:
         total = self._product()

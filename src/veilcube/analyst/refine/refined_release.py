@@ -1,0 +1,163 @@
+"""A refined release: the questions of a release, answered so that known facts hold."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import NoReturn
+
+from numpy.typing import ArrayLike
+
+from veilcube.analyst.estimate import Estimate, Guarantee
+from veilcube.analyst.estimate.adjusted import AdjustedEstimate
+from veilcube.analyst.estimate.least_squares import LeastSquares
+from veilcube.analyst.estimate.linear import LinearEstimate
+from veilcube.analyst.estimate.posterior import Posterior
+from veilcube.analyst.refine.covariance import covariance_of
+from veilcube.analyst.refine.facts import Fact, FactSource
+from veilcube.analyst.refine.imposing import Imposed, impose_facts
+from veilcube.analyst.refine.possible import impossible_facts
+from veilcube.analyst.refine.refined_answers import RefinedAnswers
+from veilcube.analyst.refine.release_facts import (
+    KnownCounts,
+    ReleaseConstraints,
+    ReleaseFacts,
+    join_facts,
+    read_release_facts,
+)
+from veilcube.analyst.refine.release_privacy import check_facts
+from veilcube.analyst.refine.statement import RefinedStatement
+from veilcube.analyst.refine.tree_refinement import IndependentCells, RefinedTreeEstimate
+from veilcube.analyst.release import Release
+from veilcube.errors import CapacityError, QueryError, ReleaseFileError
+from veilcube.release import ReleaseRecord
+
+MOST_CELLS = 1 << 26
+ESTIMATOR = "refined"
+
+
+class RefinedRelease(Release):
+    """A release whose answers obey known facts; every question of a release can be asked.
+
+    ``facts`` are the ones that said something new, ``redundant`` those that followed from the others, ``unrefined`` is
+    the release as it was. Its one estimator, refined least squares, is unbiased with exact variances under equalities;
+    inequalities move the values, and the intervals stay those before them, widened to hold the value. On a refined tree
+    the posterior is moved, and its intervals stay.
+    """
+
+    def __init__(
+        self, unrefined: Release, rows: ReleaseFacts, imposed: Imposed, estimate: Estimate, record: ReleaseRecord
+    ) -> None:
+        super().__init__(record)
+        self._unrefined, self._rows, self._imposed = unrefined, rows, imposed
+        self._chosen = dict.fromkeys(("best", ESTIMATOR), _Refinement(estimate))
+
+    @property
+    def unrefined(self) -> Release:
+        """The release that was refined."""
+        return self._unrefined
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """The facts that said something new."""
+        return tuple(dict.fromkeys(self._imposed.used.facts))
+
+    @property
+    def redundant(self) -> tuple[Fact, ...]:
+        """The facts that followed from others."""
+        return tuple(dict.fromkeys(self._imposed.redundant.facts))
+
+    @property
+    def rows(self) -> ReleaseFacts:
+        """All facts that were given, as sums of cells."""
+        return self._rows
+
+    def __repr__(self) -> str:
+        known = f"{len(self.facts):,} known {'fact' if len(self.facts) == 1 else 'facts'}"
+        return f"Refined{super().__repr__().removesuffix(')')} Refined with {known}.)"
+
+    def save(self, path: str | Path) -> NoReturn:
+        """Refuse: a release file holds what was measured, and no facts."""
+        raise ReleaseFileError(
+            "a release file holds measurements and no facts; keep the file of the release and refine it again, "
+            "or write the refined cells with to_parquet"
+        )
+
+    @cached_property
+    def _guarantee(self) -> Guarantee:
+        raise QueryError("a refined release has no guaranteed intervals; ask the release itself, .unrefined, for them")
+
+    def _estimate(self, name: str) -> Estimate:
+        if name not in self._chosen:
+            raise QueryError(
+                f"a refined release has one estimator, '{ESTIMATOR}'; ask .unrefined for those of the release itself"
+            )
+        return super()._estimate(name)
+
+
+@dataclass(frozen=True, eq=False)
+class _Refinement:
+    """The estimator of a refined release, fitted already."""
+
+    estimate: Estimate
+
+    @property
+    def name(self) -> str:
+        """The word that users call it by."""
+        return ESTIMATOR
+
+    def can_read(self, record: ReleaseRecord) -> bool:
+        """Whether there is something to read: it was fitted to the only record that it is asked about."""
+        return bool(record.measurements)
+
+    def fit(self, record: ReleaseRecord) -> Estimate:
+        """Return the answers that were found."""
+        del record
+        return self.estimate
+
+
+def refine_release(
+    release: Release,
+    constraints: ReleaseConstraints | None,
+    known: KnownCounts | None = None,
+    values: ArrayLike | None = None,
+    *,
+    source: FactSource = "unstated",
+    counts: bool = True,
+) -> RefinedRelease:
+    """Return a release whose answers obey the facts: sentences, and ``known`` counts with their ``values``.
+
+    A release that was refined before keeps its facts and gets the new ones.
+    """
+    rows = read_release_facts(release.schema, constraints, known, values, source)
+    if isinstance(release, RefinedRelease):
+        rows, release = join_facts(release.schema, [release.rows, rows]), release.unrefined
+    record = release.record
+    if record.schema.cells > MOST_CELLS:
+        raise CapacityError(
+            f"a whole release is refined cell by cell, up to {MOST_CELLS:,} cells, and this one has more; ask it for "
+            "answers and refine those"
+        )
+    imposed, estimate = _imposed_on(record, rows)
+    impossible = impossible_facts(rows) if counts else ()
+    if impossible:
+        raise QueryError(
+            f"no counts obey {rows.quote(impossible)}, because counts are never negative; correct the constraint"
+        )
+    statement = RefinedStatement.of(record.statement, rows.facts, check_facts(record, rows, only_marked=True))
+    return RefinedRelease(release, rows, imposed, estimate, replace(record, statement=statement))
+
+
+def _imposed_on(record: ReleaseRecord, rows: ReleaseFacts) -> tuple[Imposed, Estimate]:
+    """Refine least squares, or the posterior of a refined tree, and return the estimate that answers."""
+    covariance = covariance_of(record)
+    if covariance is None:
+        posterior = Posterior().fit(record)
+        metric = IndependentCells.of(posterior, record.schema.shape)
+        imposed = impose_facts(metric, posterior.cells(), rows)
+        return imposed, RefinedTreeEstimate(posterior, metric, imposed)
+    imposed = impose_facts(covariance, LeastSquares().fit(record).cells(), rows)
+    answers = RefinedAnswers(covariance, imposed.known, imposed.factored, imposed.refined_cells)
+    first = record.measurements[0]
+    unbiased = LinearEstimate(answers, first.values, first.noise)
+    moved = imposed.moved_cells
+    return imposed, unbiased if moved is None else AdjustedEstimate(unbiased, moved.copy())

@@ -1,0 +1,85 @@
+"""``veilcube refine``: what it shows, what it writes, and how it explains danger."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+import veilcube as vc
+from support.command_line import Call, caller
+
+SCHEMA = vc.Schema([vc.Ordinal("age", 17, 40), vc.Nominal("sex", ["Female", "Male"])])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    vc.release(vc.Cube(SCHEMA, np.full(SCHEMA.shape, 50)), epsilon=0.1, strategy="identity").save(tmp_path / "a.veil")
+    return str(tmp_path / "a.veil")
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Call:
+    return caller(capfd)
+
+
+def test_the_counts_that_facts_name_are_shown_before_and_after(file: str, call: Call) -> None:
+    done = call("refine", file, "--fact", "total = 2400", "--fact", "count(sex = 'Female') <= 1300")
+    assert (done.code, done.err) == (0, "")
+    assert "2,400 to 2,400" in done.out
+    assert "sex = 'Female'" in done.out
+    assert "Differentially private with epsilon = 0.1" in done.out
+
+
+def test_json_holds_answers_facts_check_and_statement(file: str, call: Call) -> None:
+    done = call("refine", file, "age < 30", "--fact", "total = 2400", "--source", "exact private statistic", "--json")
+    found = json.loads(done.out)
+    assert found["facts"] == [{"sentence": "total = 2400", "source": "exact private statistic"}]
+    assert found["results"][0]["after"]["stddev"] < found["results"][0]["before"]["stddev"]
+    assert found["check"]["dangerous"] == ["total = 2400"]
+    assert found["privacy"]["refinement"] == {"exact_facts": ["total = 2400"], "rho": None}
+
+
+def test_a_check_explains_which_fact_is_dangerous_and_why(file: str, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "facts.txt").write_text("# known\n[public]\ntotal = 2400\n[unstated]\ncount(age = 20) = 99\n")
+    done = call("refine", file, "--facts", str(tmp_path / "facts.txt"), "--check")
+    assert done.code == 0
+    assert "the constraint 'count(age = 20) = 99' was published exactly: one record changes it" in done.out
+    assert "total" not in done.out
+    assert "--source public" in done.out
+
+
+def test_public_facts_pass_the_check(file: str, call: Call) -> None:
+    done = call("refine", file, "--fact", "total = 2400", "--source", "public", "--check", "--json")
+    assert json.loads(done.out)["check"]["is_post_processing"] is True
+
+
+def test_cells_are_written_once_unless_forced(file: str, call: Call, tmp_path: Path) -> None:
+    out = tmp_path / "cells.parquet"
+    words = ("refine", file, "--fact", "total = 2400", "--out", str(out))
+    assert call(*words).code == 0
+    table = pyarrow.parquet.read_table(out)
+    assert sum(table["value"].to_pylist()) == pytest.approx(2400)
+    again = call(*words)
+    assert (again.code, "--force" in again.err) == (9, True)
+    assert call(*words, "--force").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "there is no fact to refine with"),
+        (("--fact", "totl = 3"), "'totl = 3' names 'totl'"),
+        (("--fact", "total = 3", "--fact", "total = 4"), "'total = 3' and 'total = 4' contradict each other"),
+        (("--fact", "total = -3"), "no counts obey 'total = -3'"),
+        (("--fact", "total = 3", "--source", "gossip"), "must be one of unstated, public"),
+        (("--facts", "missing.txt"), "missing.txt cannot be read"),
+        (("--fact", "total = 3", "SELECT COUNT(*) GROUP BY sex"), "one count at a time"),
+    ],
+)
+def test_bad_facts_are_one_line_errors(file: str, call: Call, words: tuple[str, ...], message: str) -> None:
+    done = call("refine", file, *words)
+    assert (done.code, done.out) == (5, "")
+    assert message in done.err
+    assert done.err.count("\n") == 1
