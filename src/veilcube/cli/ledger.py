@@ -68,6 +68,27 @@ def show(url: LedgerUrl, dataset: AnyDataset = None, as_json: JsonFlag = False) 
 
 
 @app.command()
+def allow(
+    url: LedgerUrl,
+    dataset: DatasetName,
+    analyst: Annotated[str, typer.Argument(metavar="ANALYST", help="Who may spend it.")],
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", metavar="NUMBER", help="What the analyst may spend in all: 1, 0.1 or 1/3.")
+    ],
+    as_json: JsonFlag = False,
+) -> None:
+    """Set what one analyst may spend in all of a dataset's budget; a later word replaces an earlier one."""
+    share = Ledger(url).allow(dataset, analyst, epsilon)
+    if as_json:
+        print_json({"ledger": url, "dataset": dataset, "analyst": analyst} | _budget_facts(share))
+        return
+    say(
+        f"Analyst '{analyst}' may spend epsilon {show_fraction(share.total)} of dataset '{dataset}', "
+        f"of which {show_fraction(share.left)} is left."
+    )
+
+
+@app.command()
 def history(url: LedgerUrl, dataset: AnyDataset = None, as_json: JsonFlag = False) -> None:
     """List the charges in the order in which they were made."""
     charges = Ledger(url).history(dataset)

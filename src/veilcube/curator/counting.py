@@ -90,7 +90,7 @@ def _fold_in(
     with Engine() as engine:
         opened = open_table(engine, source, wanted, table)
         report = _Reporter(progress, opened.rows if unit.kind == "row" else None)
-        for batch in _batches(engine, opened, schema, unit):
+        for batch in normalised_batches(engine, opened, schema, unit):
             add(batch)
             report.advance(batch.num_rows)
         report.finish()
@@ -124,7 +124,7 @@ def _into_tables(schema: Schema, tables: Sequence[Axes], starts: NDArray[np.int6
     return add
 
 
-def _batches(engine: Engine, table: Table, schema: Schema, unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:
+def normalised_batches(engine: Engine, table: Table, schema: Schema, unit: PrivacyUnit) -> Iterator[pa.RecordBatch]:
     """Stream the normalised columns of the rows to count, one column per attribute."""
     relations = [_project(engine, part, schema, unit) for part in table.parts]
     if unit.kind == "row":

@@ -23,6 +23,7 @@ import pytest
 
 from support.statements import laplace_statement
 from veilcube.curator.ledger import Ledger, Receipt
+from veilcube.curator.ledger.layout import VERSION
 from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, VeilcubeError
 from veilcube.privacy import Budget, LaplaceEvent, Neighbours, PrivacyStatement, PrivacyUnit, SequentialEvent
 
@@ -483,10 +484,10 @@ def test_what_is_not_a_ledger_is_refused_and_left_alone(book: Ledger, make: Call
 
 
 def test_a_ledger_of_a_newer_version_is_refused_and_left_alone(charged: Ledger) -> None:
-    change(charged, "PRAGMA user_version=2")
+    change(charged, f"PRAGMA user_version={VERSION + 1}")
     before = charged.path.read_bytes()
     for use in every_use(charged):
-        with pytest.raises(LedgerError, match=r"version 2 .*up to 1; upgrade veilcube"):
+        with pytest.raises(LedgerError, match=rf"version {VERSION + 1} .*up to {VERSION}; upgrade veilcube"):
             use()
     assert charged.path.read_bytes() == before
 

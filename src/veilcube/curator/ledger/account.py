@@ -26,7 +26,11 @@ class DatasetAccount:
 
 @dataclass(frozen=True)
 class Charge:
-    """One row of the ledger: what was spent, on which promise, for what and whom, and when (UTC, ISO 8601)."""
+    """One row of the ledger: what was spent, on which promise, for what and whom, and when (UTC, ISO 8601).
+
+    ``epsilon`` is less than the statement's where a part of a partition was measured and what was spent on other parts
+    covers the rest.
+    """
 
     id: int
     dataset: str
@@ -76,9 +80,9 @@ def account_names(connection: sqlite3.Connection) -> list[str]:
     return [name for (name,) in connection.execute("SELECT dataset FROM accounts ORDER BY dataset")]
 
 
-def next_charge_id(connection: sqlite3.Connection) -> int:
-    """Return the number of the next charge; numbers have no gaps, so one that is lacking tells of lost rows."""
-    how_many, last = connection.execute("SELECT COUNT(*), COALESCE(MAX(id), 0) FROM charges").fetchone()
+def next_id(connection: sqlite3.Connection, table: str) -> int:
+    """Return the number of a table's next row; numbers have no gaps, so one that is lacking tells of lost rows."""
+    how_many, last = connection.execute(f"SELECT COUNT(*), COALESCE(MAX(id), 0) FROM {table}").fetchone()
     if how_many != last:
         raise DamagedRowError
     return int(last) + 1
@@ -115,27 +119,25 @@ def add_charge(connection: sqlite3.Connection, charge: Charge) -> None:
 
 def read_charges(connection: sqlite3.Connection, dataset: str | None) -> list[Charge]:
     """Return the charges of one dataset, or of all, in the order in which they were made."""
-    next_charge_id(connection)
+    next_id(connection, "charges")
     rows = connection.execute(
-        "SELECT id, dataset, epsilon, neighbours, unit, statement, purpose, analyst, at FROM charges "
+        "SELECT id, dataset, epsilon, neighbours, unit, statement, purpose, analyst, at, "
+        "EXISTS (SELECT 1 FROM part_charges WHERE charge = charges.id) FROM charges "
         "WHERE ? IS NULL OR dataset = ? ORDER BY id",
         (dataset, dataset),
     )
     return [_read_charge(row) for row in rows]
 
 
-def _read_charge(row: tuple[int, str, str, str, str, str, str, str | None, str]) -> Charge:
-    number, dataset, epsilon, neighbours, unit, written, purpose, analyst, at = row
+def _read_charge(row: tuple[int, str, str, str, str, str, str, str | None, str, int]) -> Charge:
+    number, dataset, epsilon, neighbours, unit, written, purpose, analyst, at, is_for_part = row
     try:
         statement = read_statement(written)
         charge = Charge(number, dataset, Fraction(epsilon), statement, purpose, analyst, at)
     except (ValueError, TypeError, ZeroDivisionError, VeilcubeError) as problem:
         raise DamagedRowError from problem
     texts = all(isinstance(text, str) for text in (dataset, purpose, analyst or "", at))
-    if not texts or (charge.epsilon, neighbours, unit) != (
-        statement.epsilon,
-        statement.neighbours,
-        statement.unit.identity,
-    ):
+    right_price = charge.epsilon <= statement.epsilon if is_for_part else charge.epsilon == statement.epsilon
+    if not texts or not right_price or (neighbours, unit) != (statement.neighbours, statement.unit.identity):
         raise DamagedRowError
     return charge

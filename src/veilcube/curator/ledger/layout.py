@@ -1,4 +1,4 @@
-"""The tables of a ledger. They hold public facts only: budgets, promises and purposes, never a count.
+"""The tables of a ledger. They hold public facts only: budgets, promises, purposes and noisy answers, never a count.
 
 Rows are added and never changed: triggers forbid it. Epsilons are texts such as ``1/10``, because SQLite has no exact
 fractions. ``STEPS[k]`` turns version k into version k + 1; a change of layout is a new step, never an edit of an old.
@@ -10,6 +10,8 @@ _EPSILON = """epsilon TEXT NOT NULL CHECK (
         typeof(epsilon) = 'text' AND length(epsilon) <= 700 AND epsilon NOT GLOB '*[^0-9/]*'
         AND epsilon GLOB '[1-9]*' AND epsilon NOT GLOB '*/*/*' AND epsilon NOT GLOB '*/0*' AND epsilon NOT GLOB '*/'
     )"""
+_DATASET = "dataset TEXT NOT NULL REFERENCES accounts (dataset)"
+_NAMED_ANALYST = "typeof(analyst) = 'text' AND length(analyst) > 0"
 _NEIGHBOURS = "CHECK (neighbours IN ('add-remove', 'replace'))"
 _UNIT = "CHECK (unit = 'row' OR unit GLOB 'person:?*')"
 
@@ -54,5 +56,50 @@ _FIRST_STEP = (
     *_added_only("accounts", "dataset"),
     *_added_only("charges", "id"),
 )
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST_STEP,)
+# Answers of protected tables, what analysts may spend, and what was spent on parts of partitions.
+_SECOND_STEP = (
+    """CREATE TABLE schemas (
+    fingerprint TEXT NOT NULL PRIMARY KEY CHECK (typeof(fingerprint) = 'text' AND length(fingerprint) > 0),
+    described TEXT NOT NULL CHECK (described GLOB '{*}')
+) WITHOUT ROWID""",
+    f"""CREATE TABLE shares (
+    id INTEGER PRIMARY KEY CHECK (id > 0),
+    {_DATASET},
+    analyst TEXT NOT NULL CHECK ({_NAMED_ANALYST}),
+    {_EPSILON},
+    {_moment("at")}
+)""",
+    f"""CREATE TABLE part_charges (
+    id INTEGER PRIMARY KEY CHECK (id > 0),
+    {_DATASET},
+    partition TEXT NOT NULL CHECK (partition GLOB '{{*}}'),
+    part TEXT NOT NULL CHECK (part GLOB '[[]*]'),
+    {_EPSILON},
+    charge INTEGER REFERENCES charges (id),
+    {_moment("at")}
+)""",
+    f"""CREATE TABLE answers (
+    id INTEGER PRIMARY KEY CHECK (id > 0),
+    {_DATASET},
+    charge INTEGER REFERENCES charges (id),
+    schema TEXT NOT NULL REFERENCES schemas (fingerprint),
+    key TEXT NOT NULL CHECK (typeof(key) = 'text' AND length(key) = 64 AND key NOT GLOB '*[^0-9a-f]*'),
+    question TEXT NOT NULL CHECK (question GLOB '{{*}}'),
+    outcome TEXT NOT NULL CHECK (outcome GLOB '[[]*]'),
+    scales TEXT NOT NULL CHECK (scales GLOB '[[]*]'),
+    statement TEXT NOT NULL CHECK (statement GLOB '{{*}}'),
+    analyst TEXT CHECK (analyst IS NULL OR ({_NAMED_ANALYST})),
+    {_moment("at")}
+)""",
+    "CREATE INDEX charges_of_analyst ON charges (dataset, analyst, epsilon)",
+    "CREATE INDEX shares_of_analyst ON shares (dataset, analyst)",
+    "CREATE INDEX part_charges_of_partition ON part_charges (dataset, partition, part, epsilon)",
+    "CREATE INDEX part_charges_of_charge ON part_charges (charge)",
+    "CREATE INDEX answers_of_question ON answers (dataset, key)",
+    *_added_only("schemas", "fingerprint"),
+    *_added_only("shares", "id"),
+    *_added_only("part_charges", "id"),
+    *_added_only("answers", "id"),
+)
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST_STEP, _SECOND_STEP)
 VERSION = len(STEPS)

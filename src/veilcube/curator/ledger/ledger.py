@@ -4,12 +4,10 @@ A crash may waste budget, never give it away: the receipt that mechanisms demand
 disk. Whoever puts back an old copy of the file also takes back the charges made since; only people can prevent that.
 """
 
-import math
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,13 +18,18 @@ from veilcube.curator.ledger.account import (
     account_names,
     add_account,
     add_charge,
-    next_charge_id,
+    next_id,
     read_account,
     read_charges,
     read_statement,
     write_statement,
 )
+from veilcube.curator.ledger.answers import StoredAnswer, add_answer, read_answers, read_schemas
+from veilcube.curator.ledger.history import LedgerHistory
+from veilcube.curator.ledger.parts import PartOf, add_part_charges, price_within
 from veilcube.curator.ledger.receipt import Receipt, issue_receipt
+from veilcube.curator.ledger.refusals import over_budget, refuse_other_promise, refuse_other_terms, short_and_exact
+from veilcube.curator.ledger.shares import Share, add_share, analysts_with_shares, read_share
 from veilcube.curator.ledger.store import LedgerFile, read_location
 from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError
 from veilcube.privacy import (
@@ -38,8 +41,8 @@ from veilcube.privacy import (
     PrivacyUnit,
     read_epsilon,
     show_fraction,
-    write_fraction,
 )
+from veilcube.schema import Schema
 
 # Room for the smallest positive float; beyond it, sums and texts of fractions become a burden that protects nobody.
 LONGEST_FRACTION_BITS = 1100
@@ -106,29 +109,117 @@ class Ledger:
         with self._sound(), self._file.reading() as connection:
             return self._account(connection, dataset).budget
 
-    def history(self, dataset: str | None = None) -> list[Charge]:
-        """Return the charges of a dataset, or of all, in the order in which they were made."""
+    def history(self, dataset: str | None = None) -> LedgerHistory:
+        """Return the charges of a dataset, or of all, in the order in which they were made.
+
+        The list also knows the answers that were given: ``.answers``, and as measurements ``.answered``.
+        """
         with self._sound(), self._file.reading() as connection:
             if dataset is not None:
                 self._account(connection, dataset)
-            return read_charges(connection, dataset)
+            charges = read_charges(connection, dataset)
+            return LedgerHistory(charges, read_answers(connection, dataset), read_schemas(connection))
 
-    def charge(self, dataset: str, statement: PrivacyStatement, *, purpose: str, analyst: str | None = None) -> Receipt:
-        """Write a charge down for good and return its receipt, or refuse the whole of it and write nothing."""
+    def allow(self, dataset: str, analyst: str, epsilon: EpsilonLike) -> Budget:
+        """Set what an analyst may spend in all of a dataset's budget; a later word replaces an earlier one."""
+        share = _read_share_terms(dataset, analyst, epsilon)
+        with self._sound(), self._file.writing() as connection:
+            self._account(connection, dataset)
+            found = read_share(connection, dataset, analyst)
+            if found is not None and found.budget.total == share.budget.total:
+                return found.budget
+            add_share(connection, share, _now())
+            return _share_of(connection, share).budget
+
+    def ensure_allowed(self, dataset: str, analyst: str, epsilon: EpsilonLike) -> Budget:
+        """Return an analyst's share, set unless there is one; an existing one must not contradict."""
+        share = _read_share_terms(dataset, analyst, epsilon)
+        with self._sound(), self._file.writing() as connection:
+            self._account(connection, dataset)
+            found = read_share(connection, dataset, analyst)
+            if found is None:
+                add_share(connection, share, _now())
+                found = _share_of(connection, share)
+            if found.budget.total != share.budget.total:
+                raise LedgerError(
+                    f"analyst '{analyst}' may spend epsilon {short_and_exact(found.budget.total)} on dataset "
+                    f"'{dataset}', not {short_and_exact(share.budget.total)}; change it with Ledger.allow"
+                )
+            return found.budget
+
+    def shares(self, dataset: str) -> list[Share]:
+        """Return what single analysts may spend on a dataset and what they spent, by name."""
+        with self._sound(), self._file.reading() as connection:
+            self._account(connection, dataset)
+            found = [read_share(connection, dataset, analyst) for analyst in analysts_with_shares(connection, dataset)]
+            return [share for share in found if share is not None]
+
+    def charge(
+        self,
+        dataset: str,
+        statement: PrivacyStatement,
+        *,
+        purpose: str,
+        analyst: str | None = None,
+        within: Sequence[PartOf] = (),
+    ) -> Receipt:
+        """Write a charge down for good and return its receipt, or refuse the whole of it and write nothing.
+
+        ``within`` names the nested parts, outermost first, of partitions that the measurement stays inside: it then
+        costs only what it adds to the dearest part, which may be nothing.
+        """
         _check_statement(statement)
         _check_text("the purpose of a charge", purpose, LONGEST_PURPOSE)
         if analyst is not None:
             _check_text("the analyst of a charge", analyst, LONGEST_NAME)
         with self._sound(), self._file.writing() as connection:
             account = self._account(connection, dataset)
-            _refuse_other_promise(account, statement)
-            if not account.budget.allows(statement.epsilon):
-                raise BudgetExceededError(_over_budget(account, statement.epsilon))
-            number = next_charge_id(connection)
-            charged = statement.charged(f"the budget of '{dataset}' as charge {number}")
-            add_charge(connection, Charge(number, dataset, charged.epsilon, charged, purpose, analyst, _now()))
+            refuse_other_promise(account, statement)
+            price, spent = price_within(connection, dataset, within, statement.epsilon)
+            _refuse_beyond_budget(connection, account, analyst, price)
+            number, at = next_id(connection, "charges") if price else None, _now()
+            charged = statement.charged(_where_charged(dataset, number, price, statement.epsilon))
+            if number is not None:
+                add_charge(connection, Charge(number, dataset, price, charged, purpose, analyst, at))
+            add_part_charges(connection, dataset, spent, number, at)
         # The transaction is on disk from here on, and not a line earlier.
         return issue_receipt(number, dataset, charged)
+
+    def keep(
+        self,
+        receipt: Receipt,
+        schema: Schema,
+        key: str,
+        question: Mapping[str, object],
+        values: Sequence[int],
+        scales: Sequence[Fraction],
+        *,
+        analyst: str | None = None,
+    ) -> StoredAnswer:
+        """Write a noisy answer down for good, beside the charge that paid for it, and return it as it is kept."""
+        dataset = receipt.dataset
+        if dataset is None:
+            raise LedgerError("an answer that was charged to no ledger cannot be kept in one; charge it first")
+        answer = StoredAnswer(
+            0,
+            dataset,
+            receipt.charge_id,
+            schema.fingerprint(),
+            key,
+            question,
+            tuple(values),
+            tuple(scales),
+            receipt.statement,
+            analyst,
+            _now(),
+        )
+        with self._sound(), self._file.writing() as connection:
+            return add_answer(connection, schema, answer)
+
+    def find_answers(self, dataset: str, key: str) -> list[StoredAnswer]:
+        """Return the answers that were given to one question, in their order."""
+        with self._sound(), self._file.reading() as connection:
+            return read_answers(connection, dataset, key)
 
     def _account(self, connection: sqlite3.Connection, dataset: str) -> DatasetAccount:
         _check_name(dataset)
@@ -169,7 +260,7 @@ def _find_or_add(connection: sqlite3.Connection, asked: DatasetAccount) -> Datas
     if account is None:
         add_account(connection, asked)
         return asked
-    _refuse_other_terms(account, asked)
+    refuse_other_terms(account, asked)
     return account
 
 
@@ -208,60 +299,34 @@ def _check_statement(statement: PrivacyStatement) -> None:
     _check_epsilon(statement.epsilon)
 
 
-def _refuse_other_terms(account: DatasetAccount, asked: DatasetAccount) -> None:
-    kept = f"dataset '{account.name}' exists already in the ledger with"
-    total = account.budget.total
-    if total != asked.budget.total:
-        raise LedgerError(
-            f"{kept} a budget of epsilon {_short_and_exact(total)}, not {_short_and_exact(asked.budget.total)}; "
-            "a budget is fixed once, so use that one"
-        )
-    if asked.neighbours and account.neighbours not in (None, asked.neighbours):
-        raise LedgerError(f"{kept} neighbours='{account.neighbours}', not '{asked.neighbours}'; use those")
-    if asked.unit and account.unit not in (None, asked.unit):
-        raise LedgerError(f"{kept} the privacy unit '{account.unit}', not '{asked.unit}'; use that one")
+def _read_share_terms(dataset: str, analyst: str, epsilon: EpsilonLike) -> Share:
+    _check_name(dataset)
+    _check_text("the name of an analyst", analyst, LONGEST_NAME)
+    total = read_epsilon(epsilon)
+    _check_epsilon(total)
+    return Share(dataset, analyst, Budget(total))
 
 
-def _refuse_other_promise(account: DatasetAccount, statement: PrivacyStatement) -> None:
-    if account.neighbours not in (None, statement.neighbours):
-        raise LedgerError(
-            f"dataset '{account.name}' is charged for neighbours='{account.neighbours}', and epsilons for "
-            f"'{statement.neighbours}' do not add up with those; nothing was charged, use '{account.neighbours}'"
-        )
-    if account.unit not in (None, statement.unit.identity):
-        raise LedgerError(
-            f"dataset '{account.name}' is charged for the privacy unit '{account.unit}', and epsilons for "
-            f"'{statement.unit.identity}' do not add up with those; nothing was charged, use '{account.unit}'"
-        )
+def _share_of(connection: sqlite3.Connection, share: Share) -> Share:
+    return read_share(connection, share.dataset, share.analyst) or share
 
 
-def _over_budget(account: DatasetAccount, epsilon: Fraction) -> str:
-    name, total, left = account.name, account.budget.total, account.budget.left
-    refused = f"the charge of epsilon {_short_and_exact(epsilon)} to dataset '{name}' was refused and nothing charged"
-    if left <= 0:
-        return (
-            f"{refused}: the whole budget of {_short_and_exact(total)} is spent; earlier releases still answer "
-            "queries at no cost"
-        )
-    return (
-        f"{refused}: {_short_and_exact(left)} is left of {_short_and_exact(total)}; "
-        f"ask for epsilon '{_largest_that_fits(left)}' or less"
-    )
+def _refuse_beyond_budget(
+    connection: sqlite3.Connection, account: DatasetAccount, analyst: str | None, price: Fraction
+) -> None:
+    if price == 0:
+        return
+    _check_epsilon(price)
+    if not account.budget.allows(price):
+        raise BudgetExceededError(over_budget(f"dataset '{account.name}'", account.budget, price))
+    share = None if analyst is None else read_share(connection, account.name, analyst)
+    if share is not None and not share.budget.allows(price):
+        whose = f"the share of analyst '{analyst}' in dataset '{account.name}'"
+        raise BudgetExceededError(over_budget(whose, share.budget, price))
 
 
-def _short_and_exact(value: Fraction) -> str:
-    short, exact = show_fraction(value), _largest_that_fits(value)
-    if short == exact:
-        return short
-    if Fraction(short) == value:
-        return f"{short} ({exact})"
-    return f"about {short} (exactly {exact})" if Fraction(exact) == value else f"about {short}"
-
-
-def _largest_that_fits(left: Fraction) -> str:
-    """Return the fraction itself, or if it is long to read, a decimal just below it."""
-    if math.log10(left.denominator) + math.log10(max(left.numerator, 1)) < 40:
-        return write_fraction(left)
-    with localcontext() as context:
-        context.prec, context.rounding = 6, ROUND_FLOOR
-        return str(Decimal(left.numerator) / Decimal(left.denominator))
+def _where_charged(dataset: str, number: int | None, price: Fraction, epsilon: Fraction) -> str:
+    if number is None:
+        return f"the budget of '{dataset}' already, with what was spent on another part of its partition"
+    whole = f"the budget of '{dataset}' as charge {number}"
+    return whole if price == epsilon else f"{whole} of epsilon {show_fraction(price)}, the rest with another part"

@@ -17,8 +17,9 @@ _SEAL = object()
 class Receipt:
     """Proof that a charge is on disk (or that the caller chose to have no ledger); pays for one measurement only.
 
-    ``charge_id`` and ``dataset`` are None on a receipt without a ledger. Receipts cannot be copied or pickled, and
-    count only in the process that got them: a second redemption anywhere would be noise that nobody paid for.
+    ``charge_id`` and ``dataset`` are None on a receipt without a ledger; ``charge_id`` alone is None where what was
+    paid for other parts of a partition covers this measurement too. Receipts cannot be copied or pickled, and count
+    only in the process that got them: a second redemption anywhere would be noise that nobody paid for.
     """
 
     charge_id: int | None
@@ -57,6 +58,6 @@ class Receipt:
         raise LedgerError("a receipt cannot be copied or pickled, since one charge pays for one measurement")
 
 
-def issue_receipt(charge_id: int, dataset: str, statement: PrivacyStatement) -> Receipt:
+def issue_receipt(charge_id: int | None, dataset: str, statement: PrivacyStatement) -> Receipt:
     """Return the receipt of a committed charge. For the ledger alone."""
     return Receipt(charge_id, dataset, statement, _SEAL)

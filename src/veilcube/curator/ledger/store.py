@@ -161,7 +161,7 @@ class LedgerFile:
         if application == 0 and version == 0 and _is_blank(connection):
             if not create:
                 raise self._missing()
-            _lay_out(connection)
+            _lay_out(connection, 0)
         elif application != APPLICATION_ID:
             raise LedgerError(_NO_LEDGER.format(path=self.path))
         elif not isinstance(version, int) or version > VERSION:
@@ -169,13 +169,26 @@ class LedgerFile:
                 f"the ledger {self.path} is of version {version} and this veilcube knows versions up to {VERSION}; "
                 "upgrade veilcube"
             )
-        elif version < VERSION:
+        elif version < 1:
             raise self.damaged()
+        elif version < VERSION:
+            self._upgrade(connection)
         if _pragma(connection, "journal_mode") != "delete":
             raise LedgerError(
                 f"another program changed how the ledger {self.path} keeps its journal; "
                 "set it back with 'PRAGMA journal_mode=DELETE' in the sqlite3 shell"
             )
+
+    def _upgrade(self, connection: sqlite3.Connection) -> None:
+        """Take the steps that an older ledger lacks, with everybody else kept out, also where it was only to be read.
+
+        Another program may have taken them while this one waited for its turn, so the version is read again.
+        """
+        connection.execute("ROLLBACK")
+        self._begin(connection, "BEGIN IMMEDIATE")
+        version = _pragma(connection, "user_version")
+        if isinstance(version, int):
+            _lay_out(connection, version)
 
     def _missing(self) -> LedgerError:
         return LedgerError(f"there is no ledger at {self.path}; create it with 'veilcube ledger create'")
@@ -230,8 +243,8 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
-def _lay_out(connection: sqlite3.Connection) -> None:
-    for step in STEPS:
+def _lay_out(connection: sqlite3.Connection, version: int) -> None:
+    for step in STEPS[version:]:
         for statement in step:
             connection.execute(statement)
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")

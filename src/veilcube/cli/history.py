@@ -1,0 +1,228 @@
+"""``veilcube history``: what a dataset was asked and answered, and what all of these answers together teach."""
+
+import json
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import product
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from veilcube.analyst.history import KernelPCA, KernelPCAModel
+from veilcube.analyst.history.max_entropy import MaxEntropy
+from veilcube.analyst.history.max_entropy_model import MaxEntropyModel
+from veilcube.cli.options import Confidence, Force, JsonFlag, LedgerUrl
+from veilcube.cli.output import print_json, say, show_confidence, show_interval, show_number, show_table
+from veilcube.cli.progress import progress_bar
+from veilcube.curator.ledger import Ledger, LedgerHistory, StoredAnswer
+from veilcube.curator.protected.canonical_region import region_from_data
+from veilcube.curator.protected.question import Question
+from veilcube.errors import QueryError, ReleaseFileError
+from veilcube.privacy import show_fraction, write_fraction
+from veilcube.query import Answers, Workload, grouped_regions, read_sql
+from veilcube.release import History
+from veilcube.release.atomic_file import atomic_file
+from veilcube.schema import Schema
+
+app = typer.Typer(help="See the answers that a dataset gave, and learn from them at no cost in privacy.")
+
+Model: TypeAlias = KernelPCAModel | MaxEntropyModel
+MOST_VALUES_SHOWN = 3
+
+
+class Method(StrEnum):
+    """How to learn from past answers."""
+
+    KERNEL_PCA = "kernel-pca"
+    MAX_ENTROPY = "max-entropy"
+
+
+DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of the dataset in the ledger.")]
+MethodChoice = Annotated[Method, typer.Option("--method", help="How to learn from past answers.")]
+SchemaChoice = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema", metavar="FILE", help="Use answers under this schema; needed where there are several schemas."
+    ),
+]
+Total = Annotated[
+    float | None,
+    typer.Option("--total", metavar="ROWS", help="The number of rows, if it is public; else it is estimated."),
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query with the values of its groups, if it has any."""
+
+    text: str
+    labels: tuple[str, ...]
+
+
+@app.command()
+def show(url: LedgerUrl, dataset: DatasetName, as_json: JsonFlag = False) -> None:
+    """List the noisy answers that were given, in their order."""
+    past = Ledger(url).history(dataset)
+    if as_json:
+        print_json({"ledger": url, "dataset": dataset, "answers": [_facts(answer) for answer in past.answers]})
+        return
+    columns = ("answer", "when", "analyst", "epsilon", "question", "noisy values")
+    rows = [
+        (
+            answer.id,
+            answer.at,
+            answer.analyst or "-",
+            show_fraction(answer.statement.epsilon),
+            _words(past, answer),
+            _shown_values(answer),
+        )
+        for answer in past.answers
+    ]
+    show_table(columns, rows, numbers=["answer", "epsilon"])
+
+
+@app.command()
+def integrate(
+    url: LedgerUrl,
+    dataset: DatasetName,
+    method: MethodChoice = Method.KERNEL_PCA,
+    schema: SchemaChoice = None,
+    total: Total = None,
+    confidence: Confidence = 0.95,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Save the improved answers as JSON.")
+    ] = None,
+    force: Force = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Learn from all answers together, and tell how much better the past ones become."""
+    if out is not None and out.exists() and not force:
+        raise ReleaseFileError(f"{out} exists already; choose another name, or pass --force to write over it")
+    past = _past(url, dataset, schema)
+    model = _fit(past, method, total, quiet=as_json)
+    improved = model.answer(past.queries, confidence)
+    facts = _diagnostics(model, past, improved, method)
+    if out is not None:
+        saved = {"dataset": dataset} | facts | {"answers": _improved(past, improved)}
+        with atomic_file(out) as file:
+            file.write(json.dumps(saved, allow_nan=False).encode())
+    if as_json:
+        print_json({"ledger": url, "dataset": dataset} | facts)
+        return
+    show_table(("learned", "value"), [(name, show_number(value)) for name, value in facts.items()], numbers=["value"])
+    if isinstance(model, MaxEntropyModel):
+        say("", str(model.convergence))
+    say("", "Nothing private was read and nothing charged: only answers that were given already.")
+
+
+@app.command()
+def answer(
+    url: LedgerUrl,
+    dataset: DatasetName,
+    queries: Annotated[
+        list[str], typer.Argument(metavar="SQL", help="A condition, or SELECT COUNT(*) ... with GROUP BY.")
+    ],
+    method: MethodChoice = Method.KERNEL_PCA,
+    schema: SchemaChoice = None,
+    total: Total = None,
+    confidence: Confidence = 0.95,
+    as_json: JsonFlag = False,
+) -> None:
+    """Answer count queries from past answers, each with an interval, at no cost in privacy."""
+    past = _past(url, dataset, schema)
+    asked, workload = _read_queries(past.schema, queries)
+    found = _fit(past, method, total, quiet=as_json).answer(workload, confidence)
+    if as_json:
+        results = [
+            {"query": row.text, "group": list(row.labels)} | _one(found, place) for place, row in enumerate(asked)
+        ]
+        facts = {"ledger": url, "dataset": dataset, "method": str(method), "confidence": confidence}
+        print_json(facts | {"past answers": len(past), "results": results, "privacy": past.privacy})
+        return
+    interval = f"{show_confidence(confidence)} interval"
+    rows = [
+        (" ".join([row.text, *row.labels]), show_number(estimate.value), show_interval(estimate.low, estimate.high))
+        for row, estimate in zip(asked, found, strict=True)
+    ]
+    show_table(("query", "estimate", interval), rows, numbers=["estimate", interval])
+    say("", f"Learned from {len(past):,} past answers by {method}; nothing was charged.")
+
+
+def _past(url: str, dataset: str, schema: Path | None) -> History:
+    past = Ledger(url).history(dataset)
+    return (past if schema is None else past.under(Schema.read(schema))).answered
+
+
+def _fit(past: History, method: Method, total: float | None, *, quiet: bool) -> Model:
+    if method is Method.KERNEL_PCA:
+        return KernelPCA().fit(past, total)
+    with warnings.catch_warnings(), progress_bar("Learning", hidden=quiet) as advance:
+        warnings.simplefilter("ignore")  # what it would say is about histories with covariances, which no ledger has
+        return MaxEntropy().fit(past, total, advance)
+
+
+def _diagnostics(model: Model, past: History, improved: Answers, method: Method) -> dict[str, object]:
+    before, after = float(past.variances.mean() ** 0.5), float((improved.stddev**2).mean() ** 0.5)
+    return {
+        "method": str(method),
+        "past answers": len(past),
+        "alpha": float(model.alpha) if isfinite(model.alpha) else "infinite",
+        "total": model.total.value,
+        "noise of past answers": before,
+        "expected error now": after,
+    }
+
+
+def _improved(past: History, improved: Answers) -> list[dict[str, object]]:
+    queries = past.queries.to_dict()["queries"]
+    assert isinstance(queries, list)  # what ``to_dict`` promises and its type cannot say
+    return [
+        {"query": query, "noisy": float(past.values[place])} | _one(improved, place)
+        for place, query in enumerate(queries)
+    ]
+
+
+def _one(found: Answers, place: int) -> dict[str, object]:
+    single = found[place]
+    return {"value": single.value, "low": single.low, "high": single.high, "stddev": single.stddev}
+
+
+def _read_queries(schema: Schema, texts: Sequence[str]) -> tuple[list[Asked], Workload]:
+    asked, regions = [], []
+    for text in texts:
+        parsed = read_sql(schema, text)
+        regions += grouped_regions(schema, parsed.region, parsed.group_by)
+        asked += [Asked(text, labels) for labels in product(*(schema[name].labels() for name in parsed.group_by))]
+    if not regions:
+        raise QueryError('there is nothing to answer; write a query such as "SELECT COUNT(*)"')
+    return asked, Workload(schema, regions)
+
+
+def _facts(stored: StoredAnswer) -> dict[str, object]:
+    return {
+        "answer": stored.id,
+        "charge": stored.charge,
+        "at": stored.at,
+        "analyst": stored.analyst,
+        "question": dict(stored.question),
+        "schema": stored.schema,
+        "values": list(stored.values),
+        "scales": [write_fraction(scale) for scale in stored.scales],
+        "privacy": stored.statement.to_dict(),
+    }
+
+
+def _words(past: LedgerHistory, stored: StoredAnswer) -> str:
+    schema = past.schemas[stored.schema]
+    details = {name: value for name, value in stored.question.items() if name not in ("kind", "where")}
+    region = region_from_data(schema, stored.question.get("where"))
+    return Question(schema, region, str(stored.question.get("kind")), details).words
+
+
+def _shown_values(stored: StoredAnswer) -> str:
+    first = [f"{value:,}" for value in stored.values[:MOST_VALUES_SHOWN]]
+    return ", ".join(first) + (", ..." if len(stored.values) > MOST_VALUES_SHOWN else "")

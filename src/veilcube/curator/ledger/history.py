@@ -1,0 +1,72 @@
+"""What a ledger remembers of a dataset: its charges, the answers that were given, and those as one history."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from veilcube.curator.ledger.account import Charge
+from veilcube.curator.ledger.answers import StoredAnswer
+from veilcube.curator.protected.linear import linear_queries
+from veilcube.curator.protected.moment import Moment
+from veilcube.errors import LedgerError
+from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.release.history import History
+from veilcube.schema import Schema
+
+
+class LedgerHistory(list[Charge]):
+    """The charges, as a list in their order, together with the noisy answers that were stored."""
+
+    def __init__(
+        self, charges: Iterable[Charge], answers: Sequence[StoredAnswer], schemas: Mapping[str, Schema]
+    ) -> None:
+        super().__init__(charges)
+        self._answers, self._schemas = tuple(answers), dict(schemas)
+
+    @property
+    def answers(self) -> tuple[StoredAnswer, ...]:
+        """The answers that were given, in their order: questions, noisy integers, scales, promises."""
+        return self._answers
+
+    @property
+    def schemas(self) -> dict[str, Schema]:
+        """The schemas that questions were asked under, by fingerprint."""
+        return dict(self._schemas)
+
+    @property
+    def answered(self) -> History:
+        """Every stored count, sum, moment and mean as a linear query with its noisy value and the noise's variance.
+
+        Answers of other kinds (extremes, quantiles) are no linear measurements and are left out.
+        """
+        if len({answer.dataset for answer in self._answers}) > 1:
+            raise LedgerError("the history is of several datasets; ask for one with ledger.history('name')")
+        parts = [part for answer in self._answers if (part := self._measured(answer)) is not None]
+        if not parts:
+            raise LedgerError("no count, sum or mean was answered yet, so there is no history to learn from; ask some")
+        if len({part.schema for part in parts}) > 1:
+            raise LedgerError(
+                "the dataset was asked under several schemas, and answers about one schema only can be joined; "
+                "choose those of one schema with history.under(schema)"
+            )
+        return History.merge(*parts)
+
+    def under(self, schema: Schema) -> "LedgerHistory":
+        """Return the history with the answers to questions that were asked under one schema."""
+        fingerprint = schema.fingerprint()
+        kept = [answer for answer in self._answers if answer.schema == fingerprint]
+        return LedgerHistory(self, kept, self._schemas)
+
+    def _measured(self, answer: StoredAnswer) -> History | None:
+        schema = self._schemas.get(answer.schema)
+        if schema is None:
+            raise LedgerError("the ledger lacks a schema that its answers name; restore a backup of it")
+        moment = Moment.from_data(schema, answer.question)
+        if moment is None:
+            return None
+        queries, unit = linear_queries(moment), moment.unit
+        if len(queries) != len(answer.values) or not answer.scales:
+            raise LedgerError("an answer in the ledger does not fit its question; restore a backup of it")
+        values = [float(value * unit) for value in answer.values]
+        variance = DiscreteLaplace(max(answer.scales)).variance * float(unit) ** 2
+        return History(schema, queries, values, np.full(len(values), variance), privacy=answer.statement.words)

@@ -1,0 +1,4 @@
+"""Protected tables: questions about private rows, each paid for from a shared budget and answered with noise.
+
+Nothing is imported here: the ledger reads stored questions with modules of this package, and others use the ledger.
+"""

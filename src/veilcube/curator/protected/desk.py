@@ -1,0 +1,84 @@
+"""The desk where questions are paid for: recall a stored answer, or charge, draw and keep a new one, in that order.
+
+The charge is on disk before the first random bit, and the answer before anybody sees it. A crash in between wastes
+budget and never gives any away: what was drawn and not kept is gone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from veilcube.curator.ledger import Ledger, PartOf, StoredAnswer
+from veilcube.curator.mechanisms.base import NoiseSampler, redeem_for
+from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.protected.question import Question
+from veilcube.curator.protected.rows import PrivateRows
+from veilcube.errors import BudgetExceededError, PrivacyError
+from veilcube.privacy import Neighbours, PrivacyStatement, PrivacyUnit
+
+
+@dataclass(frozen=True, eq=False)
+class Desk:
+    """What all tables that come from one protected table share: the rows, the account that pays, and the noise.
+
+    ``instead`` may tell, for a question that the budget refuses, what public history can answer.
+    """
+
+    rows: PrivateRows
+    ledger: Ledger
+    dataset: str
+    neighbours: Neighbours
+    analyst: str | None = None
+    draw_noise: NoiseSampler = field(default=discrete_laplace, repr=False)
+    instead: Callable[[Question], str | None] | None = field(default=None, repr=False)
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whose presence answers hide."""
+        return self.rows.unit
+
+    def recall(
+        self, question: Question, statement: PrivacyStatement, scales: Sequence[Fraction] = ()
+    ) -> StoredAnswer | None:
+        """Return the most accurate answer to the question that was stored, if it is as accurate as what is asked for.
+
+        Accuracy is the largest noise scale or, for mechanisms without one, the epsilon of the promise.
+        """
+        found = self.ledger.find_answers(self.dataset, question.key(self.unit))
+        if scales:
+            laplace = [answer for answer in found if answer.scales and max(answer.scales) <= max(scales)]
+            return min(laplace, key=lambda answer: max(answer.scales), default=None)
+        others = [answer for answer in found if not answer.scales and answer.statement.epsilon >= statement.epsilon]
+        return max(others, key=lambda answer: answer.statement.epsilon, default=None)
+
+    def measure(
+        self,
+        question: Question,
+        statement: PrivacyStatement,
+        draw: Callable[[], Sequence[int]],
+        scales: Sequence[Fraction] = (),
+        within: Sequence[PartOf] = (),
+    ) -> StoredAnswer:
+        """Charge the statement, redeem the receipt, draw, keep what was drawn, and only then return it."""
+        if (statement.unit, statement.neighbours) != (self.unit, self.neighbours):
+            raise PrivacyError("the promise is for another unit or other neighbours than the protected table's")
+        try:
+            receipt = self.ledger.charge(
+                self.dataset, statement, purpose=question.words, analyst=self.analyst, within=within
+            )
+        except BudgetExceededError as problem:
+            offer = None if self.instead is None else self.instead(question)
+            if offer is None:
+                raise
+            raise BudgetExceededError(f"{problem}; {offer}") from None
+        redeem_for(receipt, statement)
+        values = [int(value) for value in draw()]
+        return self.ledger.keep(
+            receipt,
+            question.schema,
+            question.key(self.unit),
+            question.data,
+            values,
+            tuple(scales),
+            analyst=self.analyst,
+        )

@@ -1,0 +1,193 @@
+"""Counts, sums, moments and means over groups of rows: linear questions with whole weights.
+
+A row of a group weighs Π_a v_a^(k_a), v_a the number of its cell on attribute a in whole units; a count has no power, a
+sum one. A mean is measured as two sums, of v - low and of high - v: whatever v is, the two weights of a row add up to
+high - low, so both together have the sensitivity of one of them, and their noisy ratio is the mean.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+from numbers import Integral
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.curator.protected.canonical_region import region_from_data
+from veilcube.curator.protected.cell_values import cell_values
+from veilcube.curator.protected.question import Question
+from veilcube.errors import QueryError
+from veilcube.schema import Region, Schema
+
+Weights: TypeAlias = Mapping[int, NDArray[np.int64]]  # the whole weights of the cells, by axis
+
+LARGEST_POWER = 16
+LARGEST_WEIGHT = 2**62
+LARGEST_UNIT = 10**100
+MOST_GROUPS = 1_000_000
+_KINDS = ("moment", "mean")
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A linear question: the powers of its attributes and the attributes it is grouped by, both in axis order."""
+
+    question: Question
+    powers: Mapping[int, int]
+    by: tuple[int, ...]
+
+    @classmethod
+    def ask(
+        cls, schema: Schema, region: Region, powers: Mapping[str, int], by: Sequence[str] = (), *, is_mean: bool = False
+    ) -> "Moment":
+        """Return the question for the moment (or the mean of one attribute) of the rows of a region, by group."""
+        read = _read_powers(schema, powers)
+        axes = tuple(sorted(schema.axis(name) for name in by))
+        if len(set(axes)) != len(axes):
+            raise QueryError("an attribute is named twice; name each one once")
+        if not region.cells:
+            raise QueryError("the condition selects no cell, so there is nothing to measure; widen the condition")
+        details = {
+            "powers": {schema.names[axis]: power for axis, power in read.items()},
+            "by": [schema.names[axis] for axis in axes],
+        }
+        asked = cls(Question(schema, region, "mean" if is_mean else "moment", details), read, axes)
+        if prod(cells.size for cells in asked.groups) > MOST_GROUPS:
+            raise QueryError(f"there are more than {MOST_GROUPS:,} groups; group by fewer attributes")
+        if asked.heaviest > LARGEST_WEIGHT or asked.unit > LARGEST_UNIT:
+            raise QueryError("the values are too large for exact sums of such powers; use lower powers or coarser bins")
+        return asked
+
+    @classmethod
+    def from_data(cls, schema: Schema, data: Mapping[str, object]) -> "Moment | None":
+        """Rebuild from a question's plain data; None if it is of another kind."""
+        if data.get("kind") not in _KINDS:
+            return None
+        powers, by = data.get("powers"), data.get("by")
+        if not isinstance(powers, Mapping) or not isinstance(by, list):
+            raise QueryError("the stored question is not well formed; its ledger was changed by another program")
+        return cls.ask(schema, region_from_data(schema, data.get("where")), powers, by, is_mean=data["kind"] == "mean")
+
+    @property
+    def schema(self) -> Schema:
+        """The schema it is about."""
+        return self.question.schema
+
+    @property
+    def region(self) -> Region:
+        """The rows it is about."""
+        return self.question.region
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it asks for a mean, by two sums."""
+        return self.question.kind == "mean"
+
+    @cached_property
+    def axes(self) -> tuple[int, ...]:
+        """The axes whose cells its weights and groups depend on."""
+        return tuple(sorted({*self.by, *self.powers}))
+
+    @cached_property
+    def groups(self) -> tuple[NDArray[np.int64], ...]:
+        """For each grouping attribute, the cells that the region reaches."""
+        return tuple(np.flatnonzero(self._reached(axis)) for axis in self.by)
+
+    @cached_property
+    def unit(self) -> Fraction:
+        """What one unit of a measured integer means."""
+        return prod(
+            (cell_values(self.schema.attributes[axis]).unit ** power for axis, power in self.powers.items()),
+            start=Fraction(1),
+        )
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """The least and the largest whole number of a mean's attribute that the region reaches."""
+        (axis,) = self.powers
+        attribute = self.schema.attributes[axis]
+        reached = cell_values(attribute).numbers[: attribute.regular_size][
+            self._reached(axis)[: attribute.regular_size]
+        ]
+        if not reached.size or reached.min() == reached.max():
+            raise QueryError(f"the condition leaves less than two values of '{attribute.name}', so its mean is public")
+        return int(reached.min()), int(reached.max())
+
+    @cached_property
+    def measures(self) -> tuple[Weights, ...]:
+        """The weights of each measurement: one for a moment, two for a mean."""
+        if not self.is_mean:
+            return ({axis: self._powered(axis) for axis in self.powers},)
+        (axis,) = self.powers
+        attribute, (low, high) = self.schema.attributes[axis], self.span
+        numbers = cell_values(attribute).numbers
+        is_counted = self._reached(axis) & attribute.mask(0, attribute.regular_size)
+        return {axis: np.where(is_counted, numbers - low, 0)}, {axis: np.where(is_counted, high - numbers, 0)}
+
+    @cached_property
+    def heaviest(self) -> int:
+        """The largest sum of weights, by size, that one row has: the sensitivity to one row that comes or goes."""
+        if self.is_mean:
+            return self.span[1] - self.span[0]
+        return max(abs(end) for end in self._row_weights)
+
+    @cached_property
+    def heaviest_exchange(self) -> int:
+        """The largest change, summed over measurements, when one row is exchanged for another."""
+        if self.is_mean or prod(cells.size for cells in self.groups) > 1:
+            return 2 * self.heaviest
+        return self._row_weights[1] - self._row_weights[0]
+
+    def exact(self, counts: NDArray[np.int64]) -> list[int]:
+        """Return the exact integers, each measurement's groups in order, from the counts over ``axes``. PRIVATE."""
+        fits = float(counts.sum(dtype=np.float64)) * max(self.heaviest, 1) < LARGEST_WEIGHT
+        wide = counts if fits else counts.astype(object)
+        summed = tuple(place for place, axis in enumerate(self.axes) if axis not in self.by)
+        held = np.ix_(*self.groups) if self.by else ...
+        found: list[int] = []
+        for weights in self.measures:
+            weighted = wide
+            for axis, row in weights.items():
+                shape = [-1 if axis == other else 1 for other in self.axes]
+                weighted = weighted * row.reshape(shape)
+            found += np.asarray(weighted.sum(axis=summed), dtype=wide.dtype)[held].ravel().tolist()
+        return found
+
+    def _powered(self, axis: int) -> NDArray[np.int64]:
+        numbers = cell_values(self.schema.attributes[axis]).numbers.astype(object) ** self.powers[axis]
+        if max(abs(number) for number in numbers) > LARGEST_WEIGHT:
+            raise QueryError("the values are too large for exact sums of such powers; use lower powers or coarser bins")
+        numbers[self.schema.attributes[axis].regular_size :] = 0
+        return numbers.astype(np.int64)
+
+    @cached_property
+    def _row_weights(self) -> tuple[int, int]:
+        """The least and the largest weight of a row, rows outside the region with their 0 included."""
+        low = high = 1
+        for axis in self.powers:
+            reached = self._powered(axis)[self._reached(axis)]
+            ends = [weight * end for weight in (low, high) for end in (int(reached.min()), int(reached.max()))]
+            low, high = min(ends), max(ends)
+        return (low, high) if self.region.cells == self.schema.cells else (min(low, 0), max(high, 0))
+
+    def _reached(self, axis: int) -> NDArray[np.bool_]:
+        reached: NDArray[np.bool_] = np.logical_or.reduce([box.mask(axis) for box in self.region.boxes])
+        return reached
+
+
+def _read_powers(schema: Schema, powers: Mapping[str, int]) -> dict[int, int]:
+    if not isinstance(powers, Mapping):
+        raise QueryError('a moment is a mapping from attributes to powers, such as {"height": 1, "weight": 1}')
+    read: dict[int, int] = {}
+    for name, power in powers.items():
+        if isinstance(power, bool) or not isinstance(power, Integral) or not 1 <= power <= LARGEST_POWER:
+            raise QueryError(f"the power of '{name}' in a moment must be a whole number from 1 to {LARGEST_POWER}")
+        axis = schema.axis(name)
+        if axis in read:
+            raise QueryError("an attribute is named twice; name each one once")
+        cell_values(schema.attributes[axis])
+        read[axis] = int(power)
+    return dict(sorted(read.items()))

@@ -1,0 +1,88 @@
+"""Protect a table: the curator's rows and budget and, beside a refusal, what the analyst's side knows from history.
+
+It belongs to the session layer, where both sides meet.
+"""
+
+from pathlib import Path
+
+from veilcube.analyst.history import KernelPCA
+from veilcube.curator.cube import Cube
+from veilcube.curator.ledger import Ledger
+from veilcube.curator.protected.desk import Desk
+from veilcube.curator.protected.linear import linear_queries
+from veilcube.curator.protected.moment import Moment
+from veilcube.curator.protected.question import Question
+from veilcube.curator.protected.rows import PrivateRows
+from veilcube.curator.protected.table import ProtectedTable
+from veilcube.errors import LedgerError, TableError, VeilcubeError
+from veilcube.privacy import EpsilonLike, Neighbours, PrivacyUnit
+from veilcube.schema import Schema
+
+# Beyond this, fitting would take longer than a refusal may; who wants more fits the history with open eyes.
+MOST_ANSWERS_TO_LEARN_FROM = 1500
+
+
+def protect(
+    source: object,
+    schema: Schema | str | Path | None = None,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    epsilon: EpsilonLike | None = None,
+    *,
+    person: str | None = None,
+    max_rows: int | None = None,
+    neighbours: str = "add-remove",
+    analyst: str | None = None,
+    analyst_epsilon: EpsilonLike | None = None,
+    table: str | None = None,
+) -> ProtectedTable:
+    """Put a table behind a budget: questions are answered with noise, charged to ``dataset``, and remembered.
+
+    ``epsilon`` is the dataset's whole budget, set now unless the ledger has it (then it may be left out). ``analyst``
+    is who asks, ``analyst_epsilon`` what they may spend of the budget. ``source``, ``person``, ``max_rows`` and
+    ``table`` are as in ``count``; a cube brings its schema and unit along. Nothing is read before the first question.
+    """
+    if ledger is None or dataset is None:
+        raise LedgerError(
+            "a protected table needs a ledger and the name of its dataset, so that every answer is charged"
+        )
+    if analyst is None and analyst_epsilon is not None:
+        raise LedgerError("analyst_epsilon is the share of an analyst; name the analyst too")
+    rows = _rows_of(source, schema, person, max_rows, table)
+    relation = Neighbours.read(neighbours)
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    if epsilon is None:
+        book.budget(dataset)
+    else:
+        book.ensure(dataset, epsilon, neighbours=str(relation), person=rows.unit.column)
+    if analyst is not None and analyst_epsilon is not None:
+        book.ensure_allowed(dataset, analyst, analyst_epsilon)
+    desk = Desk(rows, book, dataset, relation, analyst, instead=lambda question: _from_history(book, dataset, question))
+    return ProtectedTable.whole(desk)
+
+
+def _from_history(ledger: Ledger, dataset: str, question: Question) -> str | None:
+    """Tell what stored answers, which are public, say about a question that the budget refuses; None if nothing."""
+    try:
+        moment = Moment.from_data(question.schema, question.data)
+        past = ledger.history(dataset).under(question.schema).answered
+        if moment is None or moment.is_mean or len(past) > MOST_ANSWERS_TO_LEARN_FROM:
+            return None
+        found = KernelPCA().fit(past).answer(linear_queries(moment))
+    except VeilcubeError:
+        return None
+    if moment.by:
+        return f"past answers tell its {len(found):,} values at no cost: see 'veilcube history answer'"
+    return f"past answers tell it at no cost as {found[0]} with 95% confidence: see 'veilcube history answer'"
+
+
+def _rows_of(
+    source: object, schema: Schema | str | Path | None, person: str | None, max_rows: int | None, table: str | None
+) -> PrivateRows:
+    if isinstance(source, Cube):
+        if (schema, person, max_rows, table) != (None, None, None, None):
+            raise TableError("a cube brings its own schema and privacy unit; leave out schema, person and max_rows")
+        return PrivateRows(source, source.schema, source.unit)
+    if schema is None:
+        raise TableError("a table needs its schema: pass schema=veilcube.Schema.from_toml('table.toml')")
+    return PrivateRows(source, Schema.read(schema), PrivacyUnit.read(person, max_rows), table)

@@ -1,0 +1,71 @@
+"""Whatever is asked in whatever order, no row's loss exceeds what was charged, and no charge exceeds the budget."""
+
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import veilcube as vc
+from veilcube.curator.protected.table import ProtectedTable
+from veilcube.errors import BudgetExceededError
+
+SCHEMA = vc.Schema([vc.Nominal("a", ["x", "y", "z"]), vc.Nominal("b", ["u", "v"]), vc.Ordinal("c", 1, 2)])
+CUBE = vc.Cube(SCHEMA, np.arange(12).reshape(SCHEMA.shape))
+TOTAL = Fraction(1)
+
+conditions = st.sampled_from([{}, {"a": "x"}, {"a": ["x", "z"]}, {"b": "v"}, {"c": 1}])
+steps = st.one_of(
+    st.tuples(st.just("where"), conditions),
+    st.tuples(st.just("part"), st.sampled_from([("a", "x"), ("a", "y"), ("b", "u"), ("c", 2)])),
+)
+views = st.lists(steps, max_size=3)
+questions = st.sampled_from(["count", "sum", "mean", "marginal"])
+prices = st.sampled_from(["1/10", "1/7", "1/3", "1/2"])
+calls = st.lists(st.tuples(views, questions, prices, st.booleans()), min_size=1, max_size=9)
+
+
+def view_of(table: ProtectedTable, path: list[tuple[str, object]]) -> ProtectedTable:
+    for kind, choice in path:
+        table = table.where(choice) if kind == "where" else table.partition(choice[0])[choice[1]]
+    return table
+
+
+def ask(view: ProtectedTable, question: str, epsilon: str, fresh: bool) -> None:
+    paid = {"epsilon": epsilon, "fresh": fresh}
+    if question == "count":
+        view.noisy_count(**paid)
+    elif question == "sum":
+        view.noisy_sum("c", **paid)
+    elif question == "mean":
+        view.noisy_mean("c", **paid)
+    else:
+        view.noisy_marginal("a", "b", **paid)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(calls)
+def test_no_sequence_of_calls_spends_more_than_the_budget(
+    sequence: list[tuple[list[tuple[str, object]], str, str, bool]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = vc.Ledger(Path(folder) / "budget.db")
+        table = vc.protect(CUBE, ledger=ledger, dataset="d", epsilon=TOTAL)
+        loss = np.full(SCHEMA.shape, Fraction(0), dtype=object)
+        for path, question, epsilon, fresh in sequence:
+            view = view_of(table, path)
+            before = (ledger.budget("d").spent, len(ledger.history("d").answers))
+            try:
+                ask(view, question, epsilon, fresh)
+            except BudgetExceededError:
+                assert (ledger.budget("d").spent, len(ledger.history("d").answers)) == before
+                continue
+            except vc.VeilcubeError:  # a view without rows or with one value left: refused before it is paid for
+                assert (ledger.budget("d").spent, len(ledger.history("d").answers)) == before
+                continue
+            if len(ledger.history("d").answers) > before[1]:
+                loss[view.region.mask()] += Fraction(epsilon)
+            # What a row in some cell has lost is the sum over all new measurements that its cell took part in.
+            assert max(loss.ravel()) <= ledger.budget("d").spent <= TOTAL

@@ -1,0 +1,314 @@
+"""Protected tables: what is asked is what is answered, paid for once, stored, and found again."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import veilcube as vc
+from support.protected import recorded_table
+from veilcube.curator.cube import Cube
+from veilcube.curator.protected import rows as rows_module
+from veilcube.curator.protected.desk import Desk
+from veilcube.curator.protected.rows import PrivateRows
+from veilcube.curator.protected.table import ProtectedTable
+from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, QueryError, TableError
+from veilcube.privacy import PrivacyUnit
+from veilcube.protecting import protect
+from veilcube.schema import Region
+
+SCHEMA = vc.Schema(
+    [
+        vc.Ordinal("age", 17, 90, missing="cell"),
+        vc.Nominal("sex", ["Female", "Male"]),
+        vc.Ordinal("income", edges=[0, 10, 20.5, 50]),
+        vc.Nominal("job", hierarchy={"Care": ["Nurse", "Aide"], "Office": ["Clerk"]}),
+        vc.Ordinal("born", "1990", "1999", unit="year"),
+    ]
+)
+RANDOM = np.random.default_rng(7)
+ROWS = 3000
+FRAME = {
+    "age": [None if age == 91 else age for age in RANDOM.integers(17, 92, ROWS).tolist()],
+    "sex": RANDOM.choice(["Female", "Male"], ROWS).tolist(),
+    "income": RANDOM.uniform(0, 50, ROWS).tolist(),
+    "job": RANDOM.choice(["Nurse", "Aide", "Clerk"], ROWS).tolist(),
+    "born": RANDOM.integers(1990, 2000, ROWS).tolist(),
+}
+TABLE = pa.table(FRAME)
+CUBE = vc.count(TABLE, SCHEMA)
+AGES = np.array([0 if age is None else age for age in FRAME["age"]])
+WOMEN = np.array(FRAME["sex"]) == "Female"
+MIDDLES = np.array([5, 15.25, 35.25])[np.searchsorted([10, 20.5], FRAME["income"], side="right")]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> vc.Ledger:
+    return vc.Ledger(tmp_path / "budget.db")
+
+
+@pytest.fixture
+def table(ledger: vc.Ledger) -> ProtectedTable:
+    return protect(CUBE, ledger=ledger, dataset="people", epsilon=100)
+
+
+# What is asked
+
+
+@pytest.mark.parametrize(
+    ("narrow", "exact"),
+    [
+        (lambda table: table, ROWS),
+        (lambda table: table.where("age BETWEEN 30 AND 39"), np.sum((AGES >= 30) & (AGES <= 39))),
+        (lambda table: table.where({"sex": "Female"}), WOMEN.sum()),
+        (lambda table: table.where(age=(30, 39)).where(sex="Female"), np.sum((AGES >= 30) & (AGES <= 39) & WOMEN)),
+        (lambda table: table.where("age < 30 OR sex = 'Female'"), np.sum(((AGES < 30) & (AGES > 0)) | WOMEN)),
+        (lambda table: table.where(age=None), np.sum(AGES == 0)),
+        (lambda table: table.select("sex", "age").where(sex="Female").select("age"), WOMEN.sum()),
+        (lambda table: table.partition("sex")["Female"], WOMEN.sum()),
+        (lambda table: table.where("age >= 60").partition(["sex", "job"])["Male", "Clerk"], None),
+    ],
+)
+def test_a_count_is_of_the_rows_in_view(narrow: object, exact: int | None) -> None:
+    table, published = recorded_table(CUBE, "add-remove")
+    if exact is None:
+        exact = int(np.sum((AGES >= 60) & ~WOMEN & (np.array(FRAME["job"]) == "Clerk")))
+    assert narrow(table).noisy_count(epsilon=1).value == exact
+    assert published[-1].exact == (exact,)
+
+
+def test_sums_moments_and_means_are_those_of_the_schema() -> None:
+    table, _ = recorded_table(CUBE, "add-remove")
+    assert table.noisy_sum("age", epsilon=1).value == AGES.sum()
+    assert table.noisy_sum("income", epsilon=1).value == pytest.approx(MIDDLES.sum())
+    assert table.noisy_moment({"age": 2, "income": 1}, epsilon=1).value == pytest.approx((AGES**2 * MIDDLES).sum())
+    assert table.noisy_mean("age", epsilon=1).value == pytest.approx(AGES[AGES > 0].mean())
+    assert table.where(sex="Female").noisy_mean("income", epsilon=1).value == pytest.approx(MIDDLES[WOMEN].mean())
+
+
+def test_all_parts_at_once_are_labelled_in_the_order_that_was_asked_for() -> None:
+    table, published = recorded_table(CUBE, "add-remove")
+    counts = table.where("born <= '1995'").noisy_marginal("born", "sex", epsilon=1)
+    assert list(counts.axes) == ["born", "sex"]
+    assert counts.axes["born"] == ("1990", "1991", "1992", "1993", "1994", "1995")
+    assert counts.value[2, 0] == np.sum((np.array(FRAME["born"]) == 1992) & WOMEN)
+    swapped = table.where("born <= '1995'").partition("sex", "born").noisy_count(epsilon=1)
+    assert (swapped.value == counts.value.T).all()
+    assert len(published) == 2
+    means = table.partition("sex").noisy_mean("income", epsilon=1)
+    assert means.value == pytest.approx([MIDDLES[WOMEN].mean(), MIDDLES[~WOMEN].mean()])
+    sums = table.partition("sex").noisy_sum("age", epsilon=1)
+    assert sums.value.tolist() == [AGES[WOMEN].sum(), AGES[~WOMEN].sum()]
+
+
+def test_a_narrower_domain_makes_less_noise() -> None:
+    table, published = recorded_table(CUBE, "add-remove")
+    table.noisy_sum("age", epsilon=1)
+    table.where(age=(17, 30)).noisy_sum("age", epsilon=1)
+    assert [part.scales for part in published] == [(Fraction(90),), (Fraction(30),)]
+
+
+def test_sums_beyond_64_bits_stay_exact() -> None:
+    schema = vc.Schema([vc.Ordinal("x", 2**40, 2**40 + 1)])
+    table, _ = recorded_table(Cube(schema, [2**40, 2**41]), "add-remove")
+    answer = table.noisy_sum("x", epsilon=1000)
+    assert answer.value == float(2**40 * 2**40 + 2**41 * (2**40 + 1))
+
+
+# Paid for, stored, found again
+
+
+def test_an_answer_is_charged_stored_and_carries_its_promise(ledger: vc.Ledger) -> None:
+    asker = protect(CUBE, ledger=ledger, dataset="people", epsilon=2, analyst="Ada")
+    answer = asker.where(sex="Female").noisy_count(epsilon="1/2")
+    history = ledger.history("people")
+    (charge,), (stored,) = history, history.answers
+    assert (charge.epsilon, charge.analyst) == (Fraction(1, 2), "Ada")
+    assert "sex is Female" in charge.purpose
+    assert stored.charge == charge.id
+    assert stored.values == (answer.value,)
+    assert stored.scales == (Fraction(2),)
+    assert stored.statement == charge.statement
+    assert answer.privacy == charge.statement.words
+    assert answer.low < answer.value < answer.high
+    assert ledger.budget("people").left == Fraction(3, 2)
+
+
+def test_the_same_question_in_other_words_is_free(table: ProtectedTable, ledger: vc.Ledger) -> None:
+    first = table.where("age < 30 OR sex = 'Female'").noisy_count(epsilon=1)
+    again = table.where("sex = 'Female' OR (sex = 'Male' AND age < 30)").noisy_count(epsilon=1)
+    assert first.value == again.value
+    assert len(ledger.history("people")) == 1
+
+
+def test_a_stored_answer_serves_who_asks_for_less_accuracy_but_not_for_more(
+    table: ProtectedTable, ledger: vc.Ledger
+) -> None:
+    first = table.noisy_count(epsilon=1)
+    assert table.noisy_count(epsilon="1/2").value == first.value
+    assert ledger.budget("people").spent == 1
+    table.noisy_count(epsilon=2)
+    assert ledger.budget("people").spent == 3
+
+
+def test_fresh_noise_is_drawn_and_charged_when_asked_for(table: ProtectedTable, ledger: vc.Ledger) -> None:
+    values = {table.noisy_count(epsilon="1/10", fresh=True).value for _ in range(12)}
+    assert len(values) > 1
+    assert ledger.budget("people").spent == Fraction(12, 10)
+    assert table.noisy_count(epsilon="1/10").value == ledger.history("people").answers[0].values[0]
+
+
+def test_a_part_and_a_condition_are_the_same_question(table: ProtectedTable, ledger: vc.Ledger) -> None:
+    part = table.partition("sex")["Female"].noisy_count(epsilon=1)
+    assert table.where(sex="Female").noisy_count(epsilon=1).value == part.value
+    assert len(ledger.history("people").answers) == 1
+
+
+def test_other_sessions_find_stored_answers(ledger: vc.Ledger) -> None:
+    first = protect(CUBE, ledger=ledger, dataset="people", epsilon=1, analyst="Ada").noisy_count(epsilon=1)
+    second = protect(TABLE, SCHEMA, vc.Ledger(ledger.path), "people", analyst="Bob").noisy_count(epsilon=1)
+    assert first.value == second.value
+
+
+def test_no_answer_is_reused_for_another_unit_or_schema(tmp_path: Path) -> None:
+    visits = pa.table({"id": [1, 1, 1, 2], "age": [20, 21, 22, 23]})
+    schema, other = vc.Schema([vc.Ordinal("age", 17, 90)]), vc.Schema([vc.Ordinal("age", 17, 91)])
+    ledger = vc.Ledger(tmp_path / "visits.db")
+    for most, used in ((1, schema), (2, schema), (2, other)):
+        protect(visits, used, ledger, "visits", 10, person="id", max_rows=most).noisy_count(epsilon=1)
+    assert ledger.budget("visits").spent == 3
+
+
+def test_nothing_is_read_before_the_first_question(tmp_path: Path, ledger: vc.Ledger) -> None:
+    table = protect(str(tmp_path / "missing.csv"), SCHEMA, ledger, "people", 1)
+    with pytest.raises(TableError):
+        table.noisy_count(epsilon=1)
+    assert ledger.history("people") == []
+
+
+def test_what_fails_costs_nothing(table: ProtectedTable, ledger: vc.Ledger) -> None:
+    for ask in (
+        lambda: table.noisy_count(epsilon=0),
+        lambda: table.noisy_count(epsilon=1, confidence=2),
+        lambda: table.noisy_sum("job", epsilon=1),
+        lambda: table.noisy_sum("born", epsilon=1),
+        lambda: table.noisy_mean("wizard", epsilon=1),
+        lambda: table.noisy_moment({"age": 0}, epsilon=1),
+        lambda: table.noisy_moment({"age": 1, "AGE": 1}, epsilon=1),
+        lambda: table.noisy_moment(["age"], epsilon=1),
+        lambda: table.noisy_moment({"age": 16, "income": 16}, epsilon=1),
+        lambda: table.noisy_marginal(epsilon=1),
+        lambda: table.noisy_marginal("age", "age", epsilon=1),
+        lambda: table.where("age > 200").noisy_count(epsilon=1),
+        lambda: table.where("age = 30").noisy_mean("age", epsilon=1),
+        lambda: table.where("SELECT sex, COUNT(*) FROM t GROUP BY sex"),
+        lambda: table.where("age > 3", sex="Female"),
+        lambda: table.select("age").where(sex="Female"),
+        lambda: table.select("age").noisy_sum("income", epsilon=1),
+        table.select,
+        lambda: table.partition("job")["Care"],
+        lambda: table.partition("job")["Wizard"],
+        lambda: table.partition("job", "sex")["Nurse"],
+    ):
+        with pytest.raises((QueryError, PrivacyError)) as refusal:
+            ask()
+        assert "\n" not in str(refusal.value)
+    assert ledger.history("people") == []
+
+
+def test_over_budget_is_refused_whole_with_what_would_fit(ledger: vc.Ledger) -> None:
+    table = protect(CUBE, ledger=ledger, dataset="people", epsilon=1)
+    table.noisy_count(epsilon="7/10")
+    with pytest.raises(BudgetExceededError, match=r"0\.3.*is left.*ask for epsilon '3/10' or less"):
+        table.noisy_sum("age", epsilon="1/2")
+    assert len(ledger.history("people")) == len(ledger.history("people").answers) == 1
+
+
+def test_an_analyst_is_refused_beyond_their_share(ledger: vc.Ledger) -> None:
+    ada = protect(CUBE, ledger=ledger, dataset="people", epsilon=1, analyst="Ada", analyst_epsilon="1/4")
+    bob = protect(CUBE, ledger=ledger, dataset="people", analyst="Bob")
+    ada.noisy_count(epsilon="1/4")
+    with pytest.raises(BudgetExceededError, match=r"share of analyst 'Ada'.*whole budget of 0\.25"):
+        ada.noisy_sum("age", epsilon="1/100")
+    bob.noisy_sum("age", epsilon="1/2")
+    with pytest.raises(LedgerError, match=r"Ledger\.allow"):
+        protect(CUBE, ledger=ledger, dataset="people", analyst="Ada", analyst_epsilon="1/2")
+    ledger.allow("people", "Ada", "1/3")
+    ada.noisy_sum("income", epsilon="1/12")
+    assert {share.analyst: share.budget.left for share in ledger.shares("people")} == {"Ada": 0}
+
+
+def test_protect_says_what_it_needs(ledger: vc.Ledger) -> None:
+    with pytest.raises(LedgerError, match="needs a ledger"):
+        protect(CUBE)
+    ledger.create("others", 1)
+    with pytest.raises(LedgerError, match="no dataset 'people'"):
+        protect(CUBE, ledger=ledger, dataset="people")
+    with pytest.raises(LedgerError, match="name the analyst"):
+        protect(CUBE, ledger=ledger, dataset="people", epsilon=1, analyst_epsilon=1)
+    with pytest.raises(TableError, match="brings its own schema"):
+        protect(CUBE, SCHEMA, ledger, "people", 1)
+    with pytest.raises(TableError, match="needs its schema"):
+        protect(TABLE, ledger=ledger, dataset="people", epsilon=1)
+    with pytest.raises(PrivacyError, match="not known"):
+        protect(CUBE, ledger=ledger, dataset="people", epsilon=1, neighbours="twins")
+
+
+def test_nothing_private_is_shown(table: ProtectedTable) -> None:
+    shown = repr(table) + repr(table.partition("sex")) + repr(table.desk.rows)
+    assert str(ROWS) not in shown
+    assert "Cube" not in shown
+
+
+# Counting no further than needed
+
+
+def test_wide_tables_count_the_attributes_that_a_question_mentions(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"a{number}" for number in range(60)]
+    wide = vc.Schema([vc.Ordinal(name, 0, 9) for name in names])
+    values = np.random.default_rng(3).integers(0, 10, (500, 60))
+    rows = PrivateRows(pa.table(dict(zip(names, values.T, strict=True))), wide, PrivacyUnit.row())
+    read: list[list[str]] = []
+    opened = rows_module.open_table
+    monkeypatch.setattr(rows_module, "open_table", lambda *given: (read.append(list(given[2])), opened(*given))[1])
+    region = Region.on_axis(wide.shape, 7, wide.attributes[7].mask(2, 5))
+    found = rows.counts_within(region, [50, 3])
+    inside = (values[:, 7] >= 2) & (values[:, 7] < 5)
+    expected = np.zeros((10, 10), dtype=np.int64)
+    np.add.at(expected, (values[inside, 50], values[inside, 3]), 1)
+    assert (found == expected).all()
+    assert sorted(read[0]) == ["a3", "a50", "a7"]
+    assert rows.counts_within(Region.everything(wide.shape), []) == 500
+
+
+@pytest.mark.parametrize("unit", [PrivacyUnit.row(), PrivacyUnit.person("id", 2)])
+def test_streamed_and_cubed_counts_agree(unit: PrivacyUnit, monkeypatch: pytest.MonkeyPatch) -> None:
+    people = TABLE.append_column("id", pa.array(RANDOM.integers(0, 900, ROWS)))
+    region = Region.on_axis(SCHEMA.shape, 0, SCHEMA["age"].mask(0, 20)).union(
+        Region.on_axis(SCHEMA.shape, 3, SCHEMA["job"].mask(2, 3))
+    )
+    cubed = [PrivateRows(people, SCHEMA, unit).counts_within(region, axes) for axes in ([], [1], [3, 0])]
+    monkeypatch.setattr(rows_module, "LARGEST_CUBE_KEPT", 0)
+    streamed = [PrivateRows(people, SCHEMA, unit).counts_within(region, axes) for axes in ([], [1], [3, 0])]
+    for ours, theirs in zip(cubed, streamed, strict=True):
+        assert (ours == theirs).all()
+
+
+def test_a_stream_that_can_be_read_once_is_refused_where_it_would_be_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows_module, "LARGEST_CUBE_KEPT", 0)
+    with pytest.raises(TableError, match="read once"):
+        PrivateRows(TABLE.to_reader(), SCHEMA, PrivacyUnit.row())
+
+
+def test_a_promise_for_another_unit_is_refused(table: ProtectedTable, ledger: vc.Ledger) -> None:
+    person = Cube(SCHEMA, CUBE.exact_counts, PrivacyUnit.person("id", 2))
+    other, published = recorded_table(person, "add-remove")
+    other.noisy_count(epsilon=1)
+    with pytest.raises(PrivacyError, match="another unit"):
+        table.measure(None, published[0].statement, lambda: [1])  # type: ignore[arg-type]
+    assert isinstance(table.desk, Desk)
+    assert ledger.history("people") == []

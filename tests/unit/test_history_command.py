@@ -1,0 +1,130 @@
+"""``veilcube history``: past answers listed, learned from and asked again, at no cost and in both manners of speech."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import veilcube as vc
+from support.command_line import Call, caller
+from veilcube.curator.protected import table as table_module
+from veilcube.errors import BudgetExceededError
+
+SCHEMA = vc.Schema([vc.Ordinal("age", 20, 59), vc.Nominal("sex", ["Female", "Male"])])
+COUNTS = np.outer(np.linspace(10, 60, 40).astype(int), [2, 3])
+CUBE = vc.Cube(SCHEMA, COUNTS)
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Call:
+    return caller(capfd)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> vc.Ledger:
+    """Return a ledger with some answers and no budget left."""
+    ledger = vc.Ledger(tmp_path / "budget.db")
+    table = vc.protect(CUBE, ledger=ledger, dataset="people", epsilon=3, analyst="Ada")
+    table.noisy_marginal("age", epsilon=1)
+    table.noisy_marginal("sex", epsilon=1)
+    table.where(age=(30, 49)).noisy_sum("age", epsilon=1)
+    return ledger
+
+
+def test_show_lists_what_was_answered(ledger: vc.Ledger, call: Call) -> None:
+    shown = call("history", "show", str(ledger.path), "people")
+    assert shown.code == 0
+    assert "count (by age) of all rows" in shown.out
+    assert "moment (powers age^1) of rows where age is 30..49" in shown.out
+    assert ", ..." in shown.out
+    facts = json.loads(call("history", "show", str(ledger.path), "people", "--json").out)
+    assert [len(answer["values"]) for answer in facts["answers"]] == [40, 2, 1]
+    assert facts["answers"][2]["question"]["powers"] == {"age": 1}
+    assert facts["answers"][2]["scales"] == ["49"]
+
+
+@pytest.mark.parametrize("method", ["kernel-pca", "max-entropy"])
+def test_new_questions_are_answered_from_past_ones(ledger: vc.Ledger, call: Call, method: str) -> None:
+    texts = ["age < 30 AND sex = 'Male'", "SELECT sex, COUNT(*) FROM people GROUP BY sex"]
+    done = call("history", "answer", str(ledger.path), "people", *texts, "--method", method, "--json")
+    results = json.loads(done.out)["results"]
+    assert [row["group"] for row in results] == [[], ["Female"], ["Male"]]
+    exact = [COUNTS[:10, 1].sum(), COUNTS[:, 0].sum(), COUNTS[:, 1].sum()]
+    # Sexes were measured; how ages and sexes go together was not, so that answer is a guess from both.
+    for row, truth, error in zip(results, exact, (0.35, 0.05, 0.05), strict=True):
+        assert row["low"] <= row["value"] <= row["high"]
+        assert row["value"] == pytest.approx(truth, rel=error)
+    spoken = call("history", "answer", str(ledger.path), "people", *texts, "--method", method)
+    assert "GROUP BY sex Female" in spoken.out
+    assert "nothing was charged" in spoken.out
+    assert ledger.budget("people").spent == 3
+
+
+@pytest.mark.parametrize("method", ["kernel-pca", "max-entropy"])
+def test_integrating_tells_what_was_gained_and_saves_it(
+    ledger: vc.Ledger, call: Call, tmp_path: Path, method: str
+) -> None:
+    out = tmp_path / "improved.json"
+    words = ("history", "integrate", str(ledger.path), "people", "--method", method)
+    facts = json.loads(call(*words, "--out", str(out), "--json").out)
+    assert facts["past answers"] == 43
+    assert facts["total"] == pytest.approx(COUNTS.sum(), rel=0.05)
+    saved = json.loads(out.read_text())
+    assert len(saved["answers"]) == 43
+    assert saved["answers"][0]["query"] == [{"age": [0, 0]}]
+    again = call(*words, "--out", str(out))
+    assert (again.code, "exists already" in again.err) == (9, True)
+    assert "nothing charged" in call(*words, "--out", str(out), "--force").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("answer", "people", "height > 3"), 5, "there is no attribute 'height'"),
+        (("answer", "nobody", "age > 30"), 8, "has no dataset 'nobody'"),
+        (("answer", "silent", "age > 30"), 8, "no history to learn from"),
+        (("integrate", "silent"), 8, "no history to learn from"),
+        (("integrate", "people", "--total", "-3"), 5, "number of rows"),
+        (("answer", "people", "age > 30", "--confidence", "2"), 5, "confidence must be"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    ledger: vc.Ledger, call: Call, words: tuple[str, ...], code: int, sentence: str
+) -> None:
+    ledger.create("silent", 1)
+    command, dataset, *rest = words
+    done = call("history", command, str(ledger.path), dataset, *rest)
+    assert (done.code, done.err.count("\n")) == (code, 1)
+    assert sentence in done.err
+
+
+def test_answers_under_several_schemas_need_a_choice(ledger: vc.Ledger, call: Call, tmp_path: Path) -> None:
+    other = vc.Schema([vc.Ordinal("age", 20, 30)])
+    ledger.create("both", 2)
+    for cube in (CUBE, vc.Cube(other, np.full(11, 50))):
+        vc.protect(cube, ledger=ledger, dataset="both").noisy_marginal("age", epsilon=1)
+    assert "several schemas" in call("history", "answer", str(ledger.path), "both", "age < 25").err
+    other.to_toml(tmp_path / "other.toml")
+    words = ("history", "answer", str(ledger.path), "both", "age < 25", "--schema", str(tmp_path / "other.toml"))
+    assert json.loads(call(*words, "--json").out)["results"][0]["value"] == pytest.approx(250, abs=40)
+
+
+def test_a_refusal_offers_what_history_can_tell(ledger: vc.Ledger) -> None:
+    table = vc.protect(CUBE, ledger=ledger, dataset="people")
+    with pytest.raises(BudgetExceededError) as refusal:
+        table.where(sex="Male").noisy_count(epsilon=1)
+    sentence = str(refusal.value)
+    assert "the whole budget of 3 is spent" in sentence
+    assert "past answers tell it at no cost as" in sentence
+    with pytest.raises(BudgetExceededError, match=r"past answers tell its 80 values at no cost"):
+        table.noisy_marginal("age", "sex", epsilon=1)
+    assert ledger.budget("people").spent == 3
+
+
+def test_a_refusal_offers_nothing_where_there_is_no_history(tmp_path: Path) -> None:
+    table = vc.protect(CUBE, ledger=tmp_path / "new.db", dataset="people", epsilon=1)
+    with pytest.raises(BudgetExceededError) as refusal:
+        table.noisy_count(epsilon=2)
+    assert "past answers" not in str(refusal.value)
+    assert table_module.PROOF.startswith("docs/proofs/protected-tables.md")
