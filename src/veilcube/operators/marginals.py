@@ -210,10 +210,20 @@ class MarginalsOperator:
             found[:, chosen] = each[:, owner.ravel()]
         return Moments(*found)
 
+    def holds(self, low: Integers, high: Integers) -> NDArray[np.bool_]:
+        """Return which blocks narrow only attributes that stand together in a table."""
+        is_narrowed = self._is_narrowed(low, high)
+        kinds, owner = np.unique(is_narrowed, axis=0, return_inverse=True)
+        held = np.array([tuple(np.flatnonzero(kind).tolist()) in self.precisions for kind in kinds], dtype=np.bool_)
+        return held[owner.ravel()]
+
+    def _is_narrowed(self, low: Integers, high: Integers) -> NDArray[np.bool_]:
+        lengths = _lengths(low, high)
+        return (lengths < np.array(self.cell_shape)) & (lengths > 0).all(axis=1, keepdims=True)
+
     def by_narrowed(self, low: Integers, high: Integers) -> list[tuple[Axes, Integers]]:
         """Return the positions of the blocks that narrow each set of attributes; refuses sets that no table holds."""
-        lengths = _lengths(low, high)
-        is_narrowed = (lengths < np.array(self.cell_shape)) & (lengths > 0).all(axis=1, keepdims=True)
+        is_narrowed = self._is_narrowed(low, high)
         kinds = is_narrowed @ (np.uint64(1) << np.arange(len(self.cell_shape), dtype=np.uint64))
         order = np.argsort(kinds, kind="stable")
         cuts = np.flatnonzero(np.diff(kinds[order])) + 1

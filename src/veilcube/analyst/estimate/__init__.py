@@ -2,6 +2,7 @@
 
 from veilcube.analyst.estimate.base import Estimate, Estimates, Estimator, Fit, GroupedCounts
 from veilcube.analyst.estimate.best import best_estimator
+from veilcube.analyst.estimate.entropy import MarginalsFirst
 from veilcube.analyst.estimate.guaranteed import Guarantee
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.nonnegative import Nonnegative
@@ -20,6 +21,7 @@ ESTIMATORS: tuple[Estimator, ...] = (
     Thresholded(is_pooled=False),
     Shrunken(),
     Observed(),
+    MarginalsFirst(),
 )
 
 

@@ -17,12 +17,16 @@ from veilcube.schema import Region
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Estimated counts with their standard deviations and intervals, arrays of one shape."""
+    """Estimated counts with their standard deviations and intervals, arrays of one shape.
+
+    ``estimator`` names who found them, where that is not whoever was asked.
+    """
 
     value: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     stddev: NDArray[np.float64]
+    estimator: str = ""
 
 
 class GroupedCounts(Protocol):

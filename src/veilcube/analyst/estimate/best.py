@@ -10,6 +10,7 @@ MOST_DISAGREEMENT.
 import numpy as np
 
 from veilcube.analyst.estimate.base import Estimator, Fit
+from veilcube.analyst.estimate.entropy import MarginalsFirst
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.posterior import Posterior
 from veilcube.analyst.estimate.shrunken import Shrunken
@@ -30,6 +31,8 @@ def best_estimator(record: ReleaseRecord, fit: Fit) -> Estimator:
     thresholded = wanted_thresholding(record)
     if thresholded is not None:
         return thresholded if disagreement(record, fit, thresholded) <= MOST_DISAGREEMENT else LeastSquares()
+    if MarginalsFirst().can_read(record):
+        return MarginalsFirst()
     if Shrunken().can_read(record):
         return Shrunken()
     unbiased, posterior = LeastSquares(), Posterior()

@@ -140,5 +140,7 @@ class _LastMeasurements:
 
 
 def _joined(bounds: list[Estimates]) -> Estimates:
-    names = ("value", "low", "high", "stddev")
-    return Estimates(*(np.concatenate([getattr(part, name) for part in bounds] or [np.zeros(0)]) for name in names))
+    def joined(name: str) -> Floats:
+        return np.concatenate([getattr(part, name) for part in bounds] or [np.zeros(0)])
+
+    return Estimates(joined("value"), joined("low"), joined("high"), joined("stddev"))

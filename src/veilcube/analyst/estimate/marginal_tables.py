@@ -43,7 +43,8 @@ class MarginalsEstimate:
         self._sums: dict[Axes, BlockSums[np.float64]] = {}
 
     @cached_property
-    def _residuals(self) -> dict[Axes, Floats]:
+    def residuals(self) -> dict[Axes, Floats]:
+        """The least-squares estimate of every measured component."""
         return self._operator.residuals(self._values)
 
     def table(self, axes: Axes) -> Floats:
@@ -52,7 +53,7 @@ class MarginalsEstimate:
         table = np.zeros(shape)
         for size in range(len(axes) + 1):
             for component in combinations(axes, size):
-                part = self._residuals[component]
+                part = self.residuals[component]
                 spread = np.expand_dims(part, [place for place, axis in enumerate(axes) if axis not in component])
                 table += spread / (table.size // part.size)
         return table
@@ -108,7 +109,7 @@ class MarginalsEstimate:
         return values
 
     def _value_of(self, region: Region) -> float:
-        return sum(answer_of_box(self._residuals, box, region.shape) for box in region.boxes)
+        return sum(answer_of_box(self.residuals, box, region.shape) for box in region.boxes)
 
 
 def answer_of_box(residuals: dict[Axes, Floats], box: Box, shape: Sequence[int]) -> float:

@@ -1,0 +1,94 @@
+"""Maximum entropy for one question: what marginals over few attributes foretell about more of them at once.
+
+A block that narrows the attributes T cuts each of them in two, so it is one cell of a table of 2^|T| cells. Least
+squares knows the count of every part of the block that stands in a measured table, and with these all margins of that
+small table over measured attributes. Among the tables that have them, the one of maximum entropy has no further
+dependence; iterative proportional fitting finds it. Its error has two parts: the noise of the margins, and what
+dependence there is beyond them, which nothing measured. The latter is foretold as a part of what the widest margins
+added to the narrower ones.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.operators.components import Axes
+
+Floats = NDArray[np.float64]
+
+SWEEPS = 60
+# No cell of a margin counts as emptier than this share of all rows: noise can make it negative.
+LEAST_SHARE = 1e-9
+UNMEASURED_PART = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Foretold:
+    """The counts of blocks and the standard deviations of what was foretold."""
+
+    counts: Floats
+    stddevs: Floats
+
+
+def foretell(narrowed: Axes, counts: Mapping[Axes, Floats], covariances: Floats) -> Foretold:
+    """Return the counts of blocks from those of their parts, (blocks,) each, and the parts' covariances.
+
+    Parts are in the order of ``counts``; they hold the total, the part that narrows nothing.
+    """
+    parts = list(counts)
+    known = np.stack([counts[part] for part in parts], axis=1)
+    found = fit_blocks(narrowed, parts, known)
+    # Directions of independent noise of one standard deviation each; rounding may leave eigenvalues below 0.
+    values, vectors = np.linalg.eigh(covariances)
+    steps = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :]
+    variances = np.zeros(len(found))
+    for number in range(len(parts)):
+        moved = [fit_blocks(narrowed, parts, known + sign * steps[:, :, number]) for sign in (1, -1)]
+        variances += np.square(np.maximum(*(np.abs(one - found) for one in moved)))
+    widest = max(map(len, parts))
+    narrower = [number for number, part in enumerate(parts) if len(part) < widest]
+    simpler = fit_blocks(narrowed, [parts[number] for number in narrower], known[:, narrower])
+    beyond = UNMEASURED_PART * np.abs(found - simpler)
+    return Foretold(found, np.sqrt(variances + np.square(beyond)))
+
+
+def fit_blocks(narrowed: Axes, parts: Sequence[Axes], counts: Floats) -> Floats:
+    """Return the count of each block in the table of maximum entropy with the margins that its parts determine."""
+    position = {axis: place for place, axis in enumerate(narrowed)}
+    number = {part: place for place, part in enumerate(parts)}
+    total = np.maximum(counts[:, number[()]], LEAST_SHARE)
+    margins = []
+    for axes in _widest(parts):
+        margin = _margin(axes, number, counts)
+        floor = (LEAST_SHARE * total).reshape(-1, *(1,) * len(axes))
+        margin = np.maximum(margin, floor)
+        margin *= (total / margin.reshape(len(total), -1).sum(axis=1)).reshape(floor.shape)
+        others = tuple(1 + place for axis, place in position.items() if axis not in axes)
+        margins.append((np.expand_dims(margin, others), others))
+    table = np.ones((len(counts), *(2,) * len(narrowed))) * total.reshape(-1, *(1,) * len(narrowed))
+    for _ in range(SWEEPS if len(margins) > 1 else 1):
+        for margin, others in margins:
+            table *= margin / np.maximum(table.sum(axis=others, keepdims=True), 1e-300)
+    found: Floats = table.reshape(len(counts), -1)[:, -1]
+    return found
+
+
+def _widest(parts: Sequence[Axes]) -> list[Axes]:
+    """Return the parts that lie within no other."""
+    return [one for one in parts if not any(set(one) < set(other) for other in parts)]
+
+
+def _margin(axes: Axes, number: Mapping[Axes, int], counts: Floats) -> Floats:
+    """Return the table over some attributes, outside and inside on each, by inclusion and exclusion of the parts."""
+    margin = np.zeros((len(counts), *(2,) * len(axes)))
+    for inside in np.ndindex(*(2,) * len(axes)):
+        fixed = tuple(axis for axis, chosen in zip(axes, inside, strict=True) if chosen)
+        free = [axis for axis in axes if axis not in fixed]
+        for size in range(len(free) + 1):
+            for more in combinations(free, size):
+                part = tuple(sorted((*fixed, *more)))
+                margin[(slice(None), *inside)] += (-1) ** size * counts[:, number[part]]
+    return margin
