@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.analyst.distributive import answer_distributive
 from veilcube.analyst.estimate import Estimate, Estimates, Estimator, GroupedCounts, Guarantee, choose_estimator
 from veilcube.analyst.estimate.ratios import distribution_of_groups, mean_of_groups, quantile_of_groups
 from veilcube.analyst.export import cells_to_pandas, cells_to_parquet, cells_to_xarray
@@ -16,6 +17,7 @@ from veilcube.analyst.quantile import DateAnswer, locate_quantile
 from veilcube.errors import QueryError
 from veilcube.privacy import PrivacyStatement
 from veilcube.query import Answer, Answers, Query, Workload, read_query, read_sql
+from veilcube.query.distributive import DistributiveQuery
 from veilcube.release import ReleaseRecord, open_record, save_record
 from veilcube.schema import Bins, Ordinal, Region, Schema
 
@@ -98,7 +100,7 @@ class Release:
         found = self._estimate(estimator).region(region, _check(confidence))
         if _is_guaranteed(interval):
             found = self._guarantee.region(found, region, confidence)
-        return self._one(found, confidence)
+        return self._many(found, confidence, estimator)[()]
 
     def answer(
         self, workload: Workload, *, estimator: str = "best", confidence: float = 0.95, interval: str = "calibrated"
@@ -119,7 +121,7 @@ class Release:
                 single = guarantee.region(single, region, confidence)
             for name in ("value", "low", "high", "stddev"):
                 getattr(found, name)[row] = getattr(single, name)
-        return self._many(found, confidence)
+        return self._many(found, confidence, estimator)
 
     def marginal(
         self, *names: str, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
@@ -183,7 +185,27 @@ class Release:
         """Estimate, for every cell of an ordinal attribute, the share of rows at or below it."""
         ordinal, groups = self._ordinal_groups(attribute, where, estimator)
         found = distribution_of_groups(groups, _check(confidence))
-        return self._many(found, confidence, {ordinal.name: tuple(ordinal.labels()[: ordinal.regular_size])})
+        labels = {ordinal.name: tuple(ordinal.labels()[: ordinal.regular_size])}
+        return self._many(found, confidence, estimator, labels)
+
+    def distributive(
+        self,
+        query: DistributiveQuery,
+        attribute: str,
+        *,
+        where: Query | None = None,
+        estimator: str = "best",
+        confidence: float = 0.95,
+    ) -> Answer:
+        """Estimate a distributive query whose parts add up, such as a clipped sum, over an attribute's values."""
+        axis = self.schema.axis(attribute)
+        asked = self.schema.attributes[axis]
+
+        def read_groups() -> GroupedCounts:
+            region = read_query(self.schema, where if where is not None else {})
+            return self._estimate(estimator).grouped(region, [axis]).first(asked.regular_size)
+
+        return answer_distributive(query, asked, read_groups, _check(confidence), self._words)
 
     def to_xarray(self, *, estimator: str = "best") -> "xr.DataArray":
         """Return the estimated count of every cell as a labelled array."""
@@ -222,8 +244,8 @@ class Release:
             self.schema.names[axis]: tuple(np.array(self.schema.attributes[axis].labels())[cells.ravel()].tolist())
             for axis, cells in zip(axes, held, strict=True)
         }
-        kept = Estimates(found.value[held], found.low[held], found.high[held], found.stddev[held])
-        return self._many(kept, confidence, labels)
+        kept = Estimates(found.value[held], found.low[held], found.high[held], found.stddev[held], found.estimator)
+        return self._many(kept, confidence, estimator, labels)
 
     def _ordinal_groups(self, attribute: str, where: Query | None, estimator: str) -> tuple[Ordinal, GroupedCounts]:
         axis = self.schema.axis(attribute)
@@ -238,11 +260,11 @@ class Release:
         groups = self._estimate(estimator).grouped(region, [axis])
         return ordinal, groups.first(ordinal.regular_size)
 
-    def _one(self, found: Estimates, confidence: float) -> Answer:
-        return self._many(found, confidence)[()]
-
-    def _many(self, found: Estimates, confidence: float, axes: Mapping[str, tuple[str, ...]] | None = None) -> Answers:
-        return Answers(found.value, found.low, found.high, found.stddev, confidence, self._words, axes or {})
+    def _many(
+        self, found: Estimates, confidence: float, asked: str, axes: Mapping[str, tuple[str, ...]] | None = None
+    ) -> Answers:
+        arrays = (found.value, found.low, found.high, found.stddev)
+        return Answers(*arrays, confidence, self._words, axes or {}, found.estimator or self._chosen[asked].name)
 
 
 def open_release(path: str | Path) -> Release:

@@ -13,14 +13,16 @@ from typing import Annotated
 
 import typer
 
-from veilcube.cli import ledger, schema
+from veilcube.cli import history, ledger, schema
 from veilcube.cli.demo import demo
 from veilcube.cli.failures import BROKEN_PIPE, UNEXPECTED, tell
 from veilcube.cli.info import info
 from veilcube.cli.output import say
 from veilcube.cli.plan import plan
 from veilcube.cli.query import query
+from veilcube.cli.refine import refine
 from veilcube.cli.release import release
+from veilcube.cli.synthesize import synthesize
 
 _SIGNALLED = 128  # what shells add to a signal's number
 _ENDINGS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
@@ -38,8 +40,11 @@ app.add_typer(schema.app, name="schema")
 app.command()(plan)
 app.command()(release)
 app.command()(query)
+app.command()(refine)
+app.command()(synthesize)
 app.command()(info)
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(history.app, name="history")
 
 
 def _show_version(wanted: bool) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 import typer
 
 from veilcube.cli.error_curve import Curve, curves_of, require_drawable, text_plot, write_plot
-from veilcube.cli.options import Confidence, JsonFlag, MaxRows, NeighboursChoice, Person, SchemaFile, Strategy
+from veilcube.cli.options import Confidence, JsonFlag, MaxRows, NeighboursChoice, Person, Strategy
 from veilcube.cli.output import print_json, say, say_exactly, show_confidence, show_number, show_table
 from veilcube.cli.protection import require_whole_unit
+from veilcube.cli.useful import plan_usefulness
 from veilcube.errors import PlanError, QueryError
 from veilcube.planner import Plan
 from veilcube.planner import plan as make_plan
@@ -20,6 +21,7 @@ from veilcube.query import Workload
 from veilcube.schema import Schema
 
 RANDOM_RANGES = 2000
+DEFAULT_DELTA = 0.05
 
 
 EpsilonOrNone: TypeAlias = Annotated[
@@ -28,7 +30,11 @@ EpsilonOrNone: TypeAlias = Annotated[
 ]
 WantedError: TypeAlias = Annotated[
     float | None,
-    typer.Option("--error", metavar="NUMBER", help="Find the epsilon whose intervals reach at most +- this far."),
+    typer.Option(
+        "--error",
+        metavar="NUMBER",
+        help="Find the epsilon whose intervals reach at most +- this far; with --useful, a share of the rows.",
+    ),
 ]
 Asked: TypeAlias = Annotated[
     str | None,
@@ -43,13 +49,35 @@ Queries: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--query", metavar="SQL", help="Plan for this query and show its error; may be repeated."),
 ]
+SchemaFileOrNone: TypeAlias = Annotated[
+    Path | None, typer.Argument(metavar="SCHEMA", help="A schema file (.toml); with --useful, --cells will do.")
+]
+Useful: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--useful",
+        help="Tell how much data is enough: give two of --epsilon, --error and --rows, and the third is found.",
+    ),
+]
+Cells: TypeAlias = Annotated[
+    int | None, typer.Option("--cells", metavar="N", help="With --useful: the cells of the histogram.")
+]
+Rows: TypeAlias = Annotated[
+    float | None, typer.Option("--rows", metavar="N", help="With --useful: the rows of the table.")
+]
+Delta: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--delta", metavar="SHARE", help="With --useful: how often answers may be further off; 0.05 if left out."
+    ),
+]
 PlotFile: TypeAlias = Annotated[
     Path | None, typer.Option("--plot", metavar="FILE", help="Draw error against epsilon into a file, .html or .svg.")
 ]
 
 
 def plan(
-    file: SchemaFile,
+    file: SchemaFileOrNone = None,
     epsilon: EpsilonOrNone = None,
     neighbours: NeighboursChoice = Neighbours.ADD_REMOVE,
     person: Person = None,
@@ -60,9 +88,22 @@ def plan(
     error: WantedError = None,
     confidence: Confidence = 0.95,
     plot: PlotFile = None,
+    useful: Useful = False,
+    cells: Cells = None,
+    rows: Rows = None,
+    delta: Delta = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show the expected error of a release. Reads no data and spends no budget."""
+    """Show the expected error of a release, or how much data is enough. Reads no data and spends no budget."""
+    if useful:
+        _require_unset("--useful", person, max_rows, queries, asked, plot, strategy if strategy != "auto" else None)
+        plan_usefulness(
+            file, cells, epsilon, error, rows, DEFAULT_DELTA if delta is None else delta, neighbours, as_json
+        )
+        return
+    _require_useful(cells, rows, delta)
+    if file is None:
+        raise PlanError("a plan needs a schema file; write one with 'veilcube schema', or ask with --useful --cells")
     require_whole_unit(person, max_rows)
     if (epsilon is None) == (error is None):
         raise PlanError("give either --epsilon, to see the error, or --error, to see the epsilon that it needs")
@@ -75,19 +116,36 @@ def plan(
         schema, budget, strategy, workload, str(neighbours),
         person=person, max_rows=max_rows, error=error, confidence=confidence,
     )  # fmt: skip
-    stddevs = chosen.stddev(Workload(schema, queries)).tolist() if queries else []
-    per_query = list(zip(queries or [], stddevs, strict=True))
+    _report(chosen, queries or [], _questions(chosen, workload, asked), confidence, plot, as_json)
+
+
+def _report(
+    chosen: Plan, queries: Sequence[str], questions: str, confidence: float, plot: Path | None, as_json: bool
+) -> None:
+    """Draw the curve if a file is named, and say what was planned."""
+    stddevs = chosen.stddev(Workload(chosen.schema, queries)).tolist() if queries else []
+    per_query = list(zip(queries, stddevs, strict=True))
     curves = curves_of(chosen)
     if plot is not None:
-        write_plot(curves, f"Expected error over {_questions(chosen, workload, asked)}", plot)
+        write_plot(curves, f"Expected error over {questions}", plot)
     if as_json:
         print_json(_facts(chosen, per_query, curves, confidence, plot))
         return
-    _show(chosen, per_query, _questions(chosen, workload, asked), confidence)
+    _show(chosen, per_query, questions, confidence)
     say("")
     say_exactly(text_plot(curves))
     if plot is not None:
         say("", f"Wrote {plot}.")
+
+
+def _require_unset(flag: str, *others: object) -> None:
+    if any(other is not None and other != [] for other in others):
+        raise PlanError(f"{flag} goes with --epsilon, --error, --rows, --delta, --cells and --neighbours only")
+
+
+def _require_useful(*settings: object) -> None:
+    if any(setting is not None for setting in settings):
+        raise PlanError("--cells, --rows and --delta go with --useful; add it or leave them out")
 
 
 def _read_workload(schema: Schema, asked: str | None, queries: Sequence[str]) -> Workload | None:

@@ -6,7 +6,7 @@ form). The proofs for the noise that is drawn are in docs/privacy-guarantee.md.
 
 from fractions import Fraction
 
-from veilcube.privacy.event import Event, LaplaceEvent, ParallelEvent, SequentialEvent
+from veilcube.privacy.event import ChoiceEvent, Event, LaplaceEvent, ParallelEvent, SequentialEvent
 
 
 def epsilon_of(event: Event) -> Fraction:
@@ -19,6 +19,8 @@ def epsilon_of(event: Event) -> Fraction:
     match event:
         case LaplaceEvent(sensitivity, scale):
             return sensitivity / scale
+        case ChoiceEvent(epsilon):
+            return epsilon
         case SequentialEvent(events):
             return sum((epsilon_of(inner) for inner in events), Fraction(0))
         case ParallelEvent(events):

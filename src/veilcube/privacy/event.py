@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from veilcube.errors import PrivacyError
-from veilcube.privacy.budget import write_fraction
+from veilcube.privacy.budget import LARGEST_EPSILON, write_fraction
 from veilcube.privacy.ratio import read_ratio
 
 LARGEST_SENSITIVITY = 2**62
@@ -26,6 +26,21 @@ class LaplaceEvent:
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
         return {"kind": "laplace", "sensitivity": self.sensitivity, "scale": write_fraction(self.scale)}
+
+
+@dataclass(frozen=True)
+class ChoiceEvent:
+    """One value drawn from a finite domain by a mechanism that is ``epsilon``-differentially private for the unit."""
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon <= LARGEST_EPSILON:
+            raise PrivacyError("a choice event needs an epsilon above 0 and at most 10^9")
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data it is rebuilt from."""
+        return {"kind": "choice", "epsilon": write_fraction(self.epsilon)}
 
 
 @dataclass(frozen=True)
@@ -50,7 +65,7 @@ class ParallelEvent:
         return {"kind": "parallel", "events": [event.to_dict() for event in self.events]}
 
 
-Event: TypeAlias = LaplaceEvent | SequentialEvent | ParallelEvent
+Event: TypeAlias = LaplaceEvent | ChoiceEvent | SequentialEvent | ParallelEvent
 MAX_NESTING = 32
 MAX_EVENTS = 1_000
 MAX_SCALE_DIGITS = 200_000
@@ -69,7 +84,7 @@ def laplace_events(event: Event) -> Iterator[LaplaceEvent]:
     """Every Laplace event that an event is made of."""
     if isinstance(event, LaplaceEvent):
         yield event
-    else:
+    elif not isinstance(event, ChoiceEvent):
         for inner in event.events:
             yield from laplace_events(inner)
 
@@ -78,7 +93,7 @@ def _check_size(data: Mapping[str, object]) -> None:
     """Bound the work before any of it is done: the cost of many events is a fraction that grows with each of them."""
     digits = 0
     for count, node in enumerate(_nodes(data, 0), start=1):
-        digits += len(str(node.get("scale", "")))
+        digits += len(str(node.get("scale", ""))) + len(str(node.get("epsilon", "")))
         if count > MAX_EVENTS or digits > MAX_SCALE_DIGITS:
             raise PrivacyError(f"the privacy event has more than {MAX_EVENTS:,} parts or too many digits")
 
@@ -104,6 +119,8 @@ def _read_event(data: Mapping[str, object]) -> Event:
         if type(data["sensitivity"]) is not int:
             raise TypeError("a sensitivity must be an integer")
         return LaplaceEvent(data["sensitivity"], read_ratio(data["scale"]))
+    if kind == "choice":
+        return ChoiceEvent(read_ratio(data["epsilon"]))
     inner = tuple(_read_event(part) for part in _parts(data))
     if kind == "sequential":
         return SequentialEvent(inner)

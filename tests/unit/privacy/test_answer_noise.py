@@ -4,11 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.signal import fftconvolve
 
 from veilcube.analyst.estimate.intervals import half_widths_of_moments
 from veilcube.operators import FlatAxis, ProductOperator
 from veilcube.operators.moments import Moments
 from veilcube.operators.tree import tree_axis
+from veilcube.privacy.answer_noise import NoiseCumulants
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.privacy.summed_noise import half_widths, weighted_half_width
 
@@ -94,3 +96,29 @@ def test_half_widths_from_bounds_suffice_for_the_true_moments(confidence: float)
     # No fourth or sixth powers exceed those of a single weight with the same sum of squares.
     bounds = Moments(terms, terms**2, terms**3, bounded=True)
     assert (half_widths_of_moments(noise, bounds, confidence) >= exact * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize(("first", "second"), [("25/7", "25/63"), ("2/5", "12"), ("1/3", "1/3"), ("50", "3")])
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
+def test_noises_of_two_laws_are_added_up_each_with_its_own(first: str, second: str, confidence: float) -> None:
+    # Three noises of one law by weight 1, one of the other by weight 2: a law on the integers, convolved here.
+    laws = [DiscreteLaplace(Fraction(first)), DiscreteLaplace(Fraction(second))]
+    reach = np.arange(-1500, 1501)
+    doubled = np.zeros(reach.size)
+    doubled[::2] = laws[1].pmf(np.arange(-750, 751))
+    law = doubled
+    for _ in range(3):
+        law = fftconvolve(law, laws[0].pmf(reach), mode="same")
+    parts = [(laws[0], (3.0, 3.0, 3.0)), (laws[1], (4.0, 16.0, 64.0))]
+    ours, theirs = (NoiseCumulants.of(noise, *(np.array(power) for power in powers)) for noise, powers in parts)
+    width = float((ours + theirs).half_widths(confidence))
+    held = law[np.abs(reach) <= width].sum()
+    assert held >= confidence - 0.003
+    # No more than the widest weight and what three cumulants leave open beyond the smallest valid width.
+    smallest = next(w for w in range(1500) if law[np.abs(reach) <= w].sum() >= confidence)
+    assert width <= 1.03 * smallest + 3
+
+
+def test_hardly_any_noise_makes_hardly_any_width() -> None:
+    noise = NoiseCumulants.of(DiscreteLaplace(Fraction(1, 100)), np.array(5.0), np.array(5.0), np.array(5.0))
+    assert noise.half_widths(0.95) < 1e-9

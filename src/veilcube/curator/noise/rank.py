@@ -1,10 +1,11 @@
 """Exact draws of a k-th largest value over a limited domain, in integer arithmetic from the operating system's entropy.
 
-Symbols as in ``veilcube.privacy.rank_mechanisms``: a value of the domain that lacks g more rows than the best one is
-accepted with probability exp(-g·epsilon/2). That exponent is a fraction, split into its whole part, which is as many
-coins of probability exp(-1), and the rest, one coin of ``kernel.bernoulli_exp``: all of them exact, and no
-floating-point number takes part. Proposals come from the whole domain (exponential mechanism: the accepted one has
-probability proportional to its weight) or from the values not yet refused (permute-and-flip, by its definition).
+Symbols as in ``veilcube.privacy.rank_mechanisms``: a value of the domain that costs g more than the cheapest one is
+accepted with probability exp(-g·rate), for a rank with rate epsilon/2. That exponent is a fraction, split into its
+whole part, which is as many coins of probability exp(-1), and the rest, one coin of ``kernel.bernoulli_exp``: all of
+them exact, and no floating-point number takes part. Proposals come from the whole domain (exponential mechanism: the
+accepted one has probability proportional to its weight) or from the values not yet refused (permute-and-flip, by its
+definition).
 
 Claim: one draw is epsilon-differentially private for one row added, removed or exchanged (the utility has sensitivity
 1; for a person with at most m rows pass epsilon/m). The time a draw takes depends on the table, as in any rejection
@@ -22,8 +23,8 @@ from veilcube.curator.noise.kernel import LARGEST_TERM, ONE, ZERO, Words, bernou
 from veilcube.curator.noise.kernel import uniform as uniform_below
 from veilcube.curator.noise.source import RandomWords, SystemWords
 from veilcube.errors import PrivacyError
-from veilcube.privacy.budget import EpsilonLike, read_epsilon
-from veilcube.privacy.rank_mechanisms import RankMethod, rank_shortfalls
+from veilcube.privacy.budget import EpsilonLike
+from veilcube.privacy.rank_mechanisms import RankCosts, RankMethod, rank_costs
 
 Integers = npt.NDArray[np.int64]
 
@@ -63,12 +64,19 @@ def draw_ranks(
     source: RandomWords | None = None,
 ) -> Integers:
     """Draw ``size`` independent answers, for studies of the sampler: publishing them costs ``size`` times epsilon."""
-    chosen, half = RankMethod.read(method), _half_of(read_epsilon(epsilon))
-    shortfalls = rank_shortfalls(counts, rank)
-    coins = _Coins.of(shortfalls - shortfalls.min(), half)
+    chosen = RankMethod.read(method)
+    costs = rank_costs(counts, epsilon, rank, chosen)
+    coins = _Coins.of(costs)
     places = np.empty(_checked_size(size), dtype=np.int64)
     _fill(places, coins, chosen is RankMethod.EXPONENTIAL, SystemWords() if source is None else source)
     return places
+
+
+def draw_cheapest(costs: RankCosts, *, source: RandomWords | None = None) -> int:
+    """Draw one place by permute-and-flip, the coin of each place with its own exponent: what a split node needs."""
+    places = np.empty(1, dtype=np.int64)
+    _fill(places, _Coins.of(costs), False, SystemWords() if source is None else source)
+    return int(places[0])
 
 
 @dataclass(frozen=True)
@@ -80,22 +88,26 @@ class _Coins:
     denominator: np.uint64
 
     @classmethod
-    def of(cls, gaps: Integers, half: Fraction) -> "_Coins":
-        """Split g·half for every gap g, in Python's unbounded integers, once for each distinct gap."""
-        distinct, places = np.unique(gaps, return_inverse=True)
-        split = [divmod(gap * half.numerator, half.denominator) for gap in distinct.tolist()]
-        wholes = np.array([min(whole, MOST_COINS) for whole, _ in split], dtype=np.uint64)
-        remainders = np.array([remainder for _, remainder in split], dtype=np.uint64)
-        which = places.ravel()
-        return cls(wholes[which], remainders[which], np.uint64(half.denominator))
+    def of(cls, costs: RankCosts) -> "_Coins":
+        """Split amount·rate for every amount, in 64-bit integers where they hold it and else in Python's."""
+        rate = _drawable(costs.rate)
+        numerator, denominator = rate.numerator, rate.denominator
+        amounts = costs.amounts
+        if int(amounts.max(initial=0)) <= np.iinfo(np.int64).max // numerator:
+            wholes, remainders = np.divmod(amounts * np.int64(numerator), np.int64(denominator))
+        else:
+            distinct, places = np.unique(amounts, return_inverse=True)
+            split = [divmod(amount * numerator, denominator) for amount in distinct.tolist()]
+            wholes = np.array([min(whole, MOST_COINS) for whole, _ in split])[places.ravel()]
+            remainders = np.array([remainder for _, remainder in split])[places.ravel()]
+        return cls(wholes.astype(np.uint64), remainders.astype(np.uint64), np.uint64(denominator))
 
 
-def _half_of(epsilon: Fraction) -> Fraction:
-    """Return epsilon/2, rounded down to a fraction whose denominator the 64-bit coins can hold."""
-    half = epsilon / 2
-    if half.denominator <= LARGEST_TERM:
-        return half
-    rounded = Fraction(int(half * ROUNDING_GRID), ROUNDING_GRID)
+def _drawable(rate: Fraction) -> Fraction:
+    """Return the rate, rounded down to a fraction whose denominator the 64-bit coins can hold."""
+    if rate.denominator <= LARGEST_TERM:
+        return rate
+    rounded = Fraction(int(rate * ROUNDING_GRID), ROUNDING_GRID)
     if rounded == 0:
         raise PrivacyError("epsilon is too small to draw a rank with; use at least 2**-55")
     return rounded

@@ -1,0 +1,144 @@
+"""Distributive queries on a protected table: each part under parallel composition, then a merge.
+
+Claim: one row lies in one part, so adding or removing it changes one part's value, or scores, by at most the declared
+sensitivity s; an exchanged row changes two parts, or one of them twice. Noise of scale (that change)/epsilon on every
+part, or a draw by permute-and-flip from the scores, is epsilon-differentially private for all parts together
+(docs/proofs/rank.md, Theorem 3), and merging what was published costs nothing. The promise rests on the declared
+sensitivity. The query's functions run on exact counts: they are the curator's code and must do nothing but compute.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, sqrt
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.curator.noise.rank import draw_cheapest
+from veilcube.curator.protected.answering import check_confidence
+from veilcube.curator.protected.question import Question
+from veilcube.errors import QueryError
+from veilcube.privacy import (
+    EpsilonLike,
+    LaplaceEvent,
+    PrivacyStatement,
+    read_epsilon,
+    scale_for,
+    unit_sensitivity,
+)
+from veilcube.privacy.event import ChoiceEvent
+from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.privacy.rank_mechanisms import RankCosts
+from veilcube.privacy.summed_noise import half_widths
+from veilcube.query import Answer
+from veilcube.query.distributive import DistributiveQuery, cell_numbers
+from veilcube.schema import Attribute
+
+if TYPE_CHECKING:
+    from veilcube.curator.protected.table import ProtectedTable
+
+Integers = NDArray[np.int64]
+
+PROOF = "docs/proofs/rank.md#theorem-3"
+MOST_PARTS = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """The cells of the asked attribute, and of the attributes that cut the table into parts, that are in view."""
+
+    table: "ProtectedTable"
+    names: tuple[str, ...]
+    cells: tuple[Integers, ...]
+    numbers: Integers
+
+    @classmethod
+    def of(cls, table: "ProtectedTable", attribute: str, by: Sequence[str]) -> "_Parts":
+        axes = table.axes_of([attribute, *by])
+        attributes = [table.desk.rows.schema.attributes[axis] for axis in axes]
+        cells = tuple(_reached(table, axis, entry) for axis, entry in zip(axes, attributes, strict=True))
+        if not all(found.size for found in cells):
+            raise QueryError("the conditions leave no cell to ask about; widen the conditions")
+        if np.prod([found.size for found in cells[1:]], dtype=np.float64) > MOST_PARTS:
+            raise QueryError(f"a distributive query has at most {MOST_PARTS:,} parts; cut by fewer attributes")
+        return cls(table, (attribute, *by), cells, cell_numbers(attributes[0])[cells[0]])
+
+    def exact_rows(self) -> Integers:
+        """Return the exact counts, one line for each part. PRIVATE."""
+        counts = self.table.exact_counts_of(*self.names)[np.ix_(*self.cells)]
+        return np.asarray(counts.reshape(self.cells[0].size, -1).T)
+
+
+def ask_distributive(
+    table: "ProtectedTable",
+    query: DistributiveQuery,
+    attribute: str,
+    by: Sequence[str],
+    epsilon: EpsilonLike,
+    confidence: float,
+) -> Answer:
+    """Ask every part for one epsilon and merge; never from a stored answer, since functions cannot be compared."""
+    price, confidence = read_epsilon(epsilon), check_confidence(confidence)
+    if not isinstance(query, DistributiveQuery):
+        raise QueryError("distributive takes a veilcube.DistributiveQuery; build one from a part and a merge")
+    parts = _Parts.of(table, attribute, by)
+    query.require_distributive(parts.numbers)
+    change = unit_sensitivity(query.sensitivity, 2 * query.sensitivity, table.desk.unit, table.desk.neighbours)
+    details = {"query": query.name, "attribute": attribute, "by": list(by), "asked": uuid4().hex}
+    question = Question(table.desk.rows.schema, table.region, "distributive", details)
+    if query.domain is not None:
+        return _choose(parts, query, question, price, change, confidence)
+    scale = scale_for(price, change)
+    statement = PrivacyStatement(price, table.desk.neighbours, table.desk.unit, LaplaceEvent(change, scale), PROOF)
+    exact = [query.value_of(parts.numbers, rows) for rows in parts.exact_rows()]
+
+    def draw() -> list[int]:
+        noise = table.desk.draw_noise(scale, (len(exact),)).tolist()
+        return [value + error for value, error in zip(exact, noise, strict=True)]
+
+    stored = table.measure(question, statement, draw)
+    return _merge(query, list(stored.values), DiscreteLaplace(scale), confidence, stored.statement.words)
+
+
+def _choose(
+    parts: _Parts, query: DistributiveQuery, question: Question, price: Fraction, change: int, confidence: float
+) -> Answer:
+    """Draw a value of the finite domain for each part, and merge the draws."""
+    table, domain = parts.table, np.array(query.output, dtype=np.int64)
+    statement = PrivacyStatement(price, table.desk.neighbours, table.desk.unit, ChoiceEvent(price), PROOF)
+    scores = [query.scores_of(parts.numbers, rows) for rows in parts.exact_rows()]
+    rate = price / (2 * change)
+    stored = table.measure(
+        question, statement, lambda: [draw_cheapest(RankCosts(score.max() - score, rate)) for score in scores]
+    )
+    value = float(query.merge_all([int(domain[place]) for place in stored.values]))
+    is_inside = domain[0] <= value <= domain[-1]
+    low, high = (float(domain[0]), float(domain[-1])) if is_inside else (-inf, inf)
+    return Answer(value, low, high, confidence, float("nan"), stored.statement.words)
+
+
+def _merge(query: DistributiveQuery, noisy: list[int], noise: DiscreteLaplace, confidence: float, words: str) -> Answer:
+    """Merge noisy parts; the interval follows from the summed noise, or from the ends of all parts at once.
+
+    All parts lie within their ends together with probability confidence, since their noises are independent. If the
+    merge never falls where a result rises, the merged ends then hold the merged truth; else there is no interval.
+    """
+    value = query.merge_all(noisy)
+    if query.is_linear:
+        width = float(half_widths(noise, [len(noisy)], confidence)[0])
+        return Answer(value, value - width, value + width, confidence, noise.stddev * sqrt(len(noisy)), words)
+    width = int(half_widths(noise, [1], confidence ** (1 / len(noisy)))[0]) + 1
+    lower, upper = [result - width for result in noisy], [result + width for result in noisy]
+    if not query.is_monotone(lower, upper):
+        return Answer(value, -inf, inf, confidence, float("nan"), words)
+    return Answer(value, query.merge_all(lower), query.merge_all(upper), confidence, float("nan"), words)
+
+
+def _reached(table: "ProtectedTable", axis: int, attribute: Attribute) -> Integers:
+    reached = np.zeros(attribute.size, dtype=np.bool_)
+    for box in table.region.boxes:
+        reached |= box.mask(axis)
+    return np.flatnonzero(reached[: attribute.regular_size])

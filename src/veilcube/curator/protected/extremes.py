@@ -1,0 +1,186 @@
+"""Maxima, minima and k-th ranks of a protected table, drawn from the domain that the schema and the conditions leave.
+
+Claim: a draw is epsilon-differentially private (docs/proofs/rank.md, Theorems 1 and 2) for one row added, removed or
+exchanged. A person with at most m rows is at most m such steps, so each step gets epsilon/m; in a part of a partition
+an exchanged row may leave one part and enter another, which is two steps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.curator.ledger import StoredAnswer
+from veilcube.curator.noise.rank import draw_rank
+from veilcube.curator.protected.answering import check_confidence
+from veilcube.curator.protected.question import Question
+from veilcube.errors import QueryError
+from veilcube.privacy import EpsilonLike, Neighbours, PrivacyStatement, SequentialEvent, read_epsilon, write_fraction
+from veilcube.privacy.event import ChoiceEvent, Event
+from veilcube.privacy.rank_mechanisms import MOST_ROWS, RankMethod, rank_reach
+from veilcube.query.rank_answer import RankAnswer, ends_of_cells, value_of_cell
+from veilcube.schema import Ordinal
+
+if TYPE_CHECKING:
+    from veilcube.curator.protected.table import ProtectedTable
+
+Integers = NDArray[np.int64]
+
+PROOF = "docs/proofs/rank.md#theorem-2"
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """The values that a ranked answer may take: the cells of an ordinal attribute that the conditions reach."""
+
+    table: "ProtectedTable"
+    ordinal: Ordinal
+    axis: int
+    cells: Integers
+
+    @classmethod
+    def of(cls, table: "ProtectedTable", attribute: str) -> "Ladder":
+        """Return the values of an attribute in view; refuses one without order and conditions that leave no value."""
+        (axis,) = table.axes_of([attribute])
+        ordinal = table.desk.rows.schema.attributes[axis]
+        if not isinstance(ordinal, Ordinal):
+            raise QueryError(f"'{attribute}' has no order, so it has no maximum or quantile; ask for its marginal")
+        reached = np.zeros(ordinal.size, dtype=np.bool_)
+        for box in table.region.boxes:
+            reached |= box.mask(axis)
+        cells = np.flatnonzero(reached[: ordinal.regular_size])
+        if cells.size == 0:
+            raise QueryError(f"the conditions leave no value of '{attribute}', so the domain is empty; widen them")
+        return cls(table, ordinal, axis, cells)
+
+    def exact_counts(self) -> Integers:
+        """Return the exact number of rows at each value. PRIVATE."""
+        return np.asarray(self.table.exact_counts_of(self.ordinal.name)[self.cells])
+
+    @property
+    def steps(self) -> int:
+        """How many rows may come, go or be exchanged when one unit changes, over all parts of a partition."""
+        crosses = self.table.is_part and self.table.desk.neighbours is Neighbours.REPLACE
+        return self.table.desk.unit.max_rows * (2 if crosses else 1)
+
+    def statement(self, epsilon: Fraction, event: Event, proof: str) -> PrivacyStatement:
+        """Return the promise about the rows in view."""
+        desk = self.table.desk
+        return PrivacyStatement(epsilon, desk.neighbours, desk.unit, event, proof)
+
+    def question(self, kind: str, details: dict[str, object]) -> Question:
+        """Return the question under which an answer is stored."""
+        named = {"attribute": self.ordinal.name} | details
+        return Question(self.table.desk.rows.schema, self.table.region, kind, named)
+
+
+@dataclass(frozen=True)
+class RankQuestion:
+    """Which rank, counted from the top or from the bottom, by which mechanism, with what share for the interval."""
+
+    rank: int
+    is_from_top: bool
+    method: RankMethod
+    share: Fraction
+
+    @classmethod
+    def read(cls, rank: int, is_from_top: bool, method: str, interval: EpsilonLike | None) -> "RankQuestion":
+        """Check what a user asked for."""
+        if isinstance(rank, bool) or not isinstance(rank, Integral) or not 1 <= rank <= MOST_ROWS:
+            raise QueryError("rank must be a whole number from 1, the largest value, to 2**53; correct the rank")
+        share = Fraction(0) if interval is None else read_epsilon(interval)
+        if share >= 1:
+            raise QueryError("interval is the share of epsilon for the interval's ends, below 1; use 1/2 or None")
+        chosen = RankMethod.read(method)
+        if chosen is RankMethod.TILTED and rank != 1:
+            raise QueryError("method='tilted' finds a maximum, rank 1; use 'permute-and-flip' for any other rank")
+        return cls(int(rank), is_from_top, chosen, share)
+
+    def details(self) -> dict[str, object]:
+        """Return it as plain data."""
+        counted = "largest" if self.is_from_top else "smallest"
+        return {"rank": self.rank, "of": counted, "method": str(self.method), "interval": write_fraction(self.share)}
+
+
+def ask_rank(
+    table: "ProtectedTable",
+    attribute: str,
+    asked: RankQuestion,
+    epsilon: EpsilonLike,
+    confidence: float,
+    fresh: bool,
+) -> RankAnswer:
+    """Draw the value of a rank, or return a stored draw; with a share for the interval also its ends."""
+    price, confidence = read_epsilon(epsilon), check_confidence(confidence)
+    ladder = Ladder.of(table, attribute)
+    draws = _draws(asked, price, ladder, confidence)
+    events = tuple(ChoiceEvent(budget * ladder.steps) for _, budget, _ in draws)
+    statement = ladder.statement(price, events[0] if len(events) == 1 else SequentialEvent(events), PROOF)
+    details = asked.details() | ({"confidence": confidence} if asked.share else {})
+    question = ladder.question("rank", details)
+    stored = None if fresh else table.desk.recall(question, statement)
+    if stored is None:
+        counts = ladder.exact_counts()
+        _require_rank(ladder, asked.rank, counts)
+        climbed = counts if asked.is_from_top else counts[::-1]
+        stored = table.measure(question, statement, lambda: [draw_rank(climbed, e, k, m) for k, e, m in draws])
+    return _answer(ladder, asked, stored, confidence)
+
+
+def _draws(
+    asked: RankQuestion, price: Fraction, ladder: Ladder, confidence: float
+) -> list[tuple[int, Fraction, RankMethod]]:
+    """Return rank, epsilon for one row and mechanism of every draw: the answer, then its ends.
+
+    An end is drawn for a rank that is g rows off, g one more than a draw misses by at most: it then lies on its side of
+    the true value. A rank nearer to the top than g has no upper end but the domain's.
+    """
+    each = price / ladder.steps
+    if not asked.share:
+        return [(asked.rank, each, asked.method)]
+    method, size = RankMethod.PERMUTE_AND_FLIP, ladder.cells.size
+    both = each * asked.share
+    sure = 1 - (1 - confidence) / 2
+    off = rank_reach(size, both / 2, sure, method) + 1
+    if asked.rank > off:
+        ends = [(asked.rank + off, both / 2, method), (asked.rank - off, both / 2, method)]
+    else:
+        ends = [(asked.rank + rank_reach(size, both, confidence, method) + 1, both, method)]
+    return [(asked.rank, each * (1 - asked.share), asked.method), *ends]
+
+
+def _answer(ladder: Ladder, asked: RankQuestion, stored: StoredAnswer, confidence: float) -> RankAnswer:
+    places = stored.values if asked.is_from_top else [ladder.cells.size - 1 - value for value in stored.values]
+    value = int(ladder.cells[places[0]])
+    first, last = _ends(ladder, asked, places[1:], value)
+    low, high = ends_of_cells(ladder.ordinal, first, last)
+    spent = stored.statement.epsilon * (1 - asked.share) / ladder.steps
+    rows = rank_reach(ladder.cells.size, spent, confidence, asked.method)
+    return RankAnswer(value_of_cell(ladder.ordinal, value), low, high, confidence, rows, stored.statement.words)
+
+
+def _ends(ladder: Ladder, asked: RankQuestion, places: Sequence[int], value: int) -> tuple[int, int]:
+    """Return the first and the last cell of the interval; what was not drawn is the end of the domain."""
+    found = [int(ladder.cells[place]) for place in places]
+    first, last = int(ladder.cells[0]), int(ladder.cells[-1])
+    if not asked.is_from_top:
+        return (found[1] if len(found) > 1 else first), max(found[0] if found else last, value)
+    return min(found[0] if found else first, value), (found[1] if len(found) > 1 else last)
+
+
+def _require_rank(ladder: Ladder, rank: int, counts: Integers) -> None:
+    """Refuse a rank beyond the number of rows, where that number is public: all rows, their number not hidden."""
+    table = ladder.table
+    is_public = (
+        table.desk.neighbours is Neighbours.REPLACE
+        and table.desk.unit.kind == "row"
+        and not table.is_part
+        and table.region.cells == table.desk.rows.schema.cells
+        and ladder.cells.size == ladder.ordinal.size
+    )
+    if is_public and rank > int(counts.sum()):
+        raise QueryError("rank is above the number of rows, which is public here; ask for a smaller rank")

@@ -1,0 +1,249 @@
+"""Distributive queries: compute on the parts of a partitioned table, then merge; the general method of TR-2010-003.
+
+A query is distributive if the value of a table follows from the values of any parts that it is cut into. Each part is
+asked under parallel composition, which costs one epsilon for all parts, and what comes back is merged. The part is
+given by two arrays, the numbers that its cells stand for and how many rows each cell holds; one row more or less may
+change the value of a part by at most ``sensitivity``. Where the answer must lie in a finite domain, the part gives a
+score to each value of the domain instead, higher for better ones, and the sensitivity is that of every score.
+
+Nothing here sees private data: what a query promises is tried on made-up tables, and a query that breaks it is refused.
+That cannot prove a declared sensitivity; whoever declares one vouches for it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import pairwise
+from numbers import Integral
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.errors import QueryError
+from veilcube.schema import Attribute, Ordinal, WholeNumbers
+
+Integers = NDArray[np.int64]
+PartValue: TypeAlias = Callable[[Integers, Integers], int]
+PartScores: TypeAlias = Callable[[Integers, Integers], Sequence[int]]
+Output: TypeAlias = Literal["unlimited"] | Sequence[int]
+
+LARGEST_SENSITIVITY = 2**40
+MOST_VALUES = 2**20
+_TRIALS = 64
+# Two cuts must leave no part without cells.
+_LEAST_CELLS_TRIED, _MOST_CELLS_TRIED = 4, 12
+_SEED = 20100003
+
+
+@dataclass(frozen=True)
+class DistributiveQuery:
+    """A query by parts: what a part gives, how two results merge, and how much one row may change.
+
+    ``output`` is "unlimited", for whole numbers that take noise, or the finite domain of the answers, ascending.
+
+    >>> most = DistributiveQuery(lambda numbers, rows: int(rows.sum()), lambda a, b: a + b, sensitivity=1)
+    >>> most.merge_all([2, 3, 4])
+    9
+    """
+
+    part: PartValue | PartScores
+    merge: Callable[[int, int], int]
+    sensitivity: int
+    output: Output = "unlimited"
+    name: str = "query"
+
+    def __post_init__(self) -> None:
+        if not callable(self.part) or not callable(self.merge):
+            raise QueryError("a distributive query needs a function for a part and one that merges two results")
+        size = self.sensitivity
+        if isinstance(size, bool) or not isinstance(size, Integral) or not 1 <= size <= LARGEST_SENSITIVITY:
+            raise QueryError("the sensitivity of a distributive query must be a whole number from 1 to 2**40")
+        object.__setattr__(self, "sensitivity", int(size))
+        if not isinstance(self.output, str):
+            object.__setattr__(self, "output", _read_domain(self.output))
+        elif self.output != "unlimited":
+            raise QueryError("the output of a distributive query is 'unlimited' or a list of the values it may take")
+
+    @staticmethod
+    def count() -> "DistributiveQuery":
+        """Return the query for the number of rows."""
+        return count_query()
+
+    @staticmethod
+    def sum(low: int, high: int) -> "DistributiveQuery":
+        """Return the query for the sum of numbers clipped to the bounds."""
+        return sum_query(low, high)
+
+    @staticmethod
+    def max(domain: Sequence[int]) -> "DistributiveQuery":
+        """Return the query for the largest number, among a finite domain."""
+        return max_query(domain)
+
+    @staticmethod
+    def min(domain: Sequence[int]) -> "DistributiveQuery":
+        """Return the query for the smallest number, among a finite domain."""
+        return min_query(domain)
+
+    @property
+    def domain(self) -> Integers | None:
+        """The values that an answer may take; None if it is unlimited."""
+        return None if isinstance(self.output, str) else np.array(self.output, dtype=np.int64)
+
+    @cached_property
+    def is_linear(self) -> bool:
+        """Whether, on made-up tables, a part is a weighted sum of its rows and results are merged by adding them up."""
+        if self.domain is not None:
+            return False
+        for numbers, rows in _made_up_tables(np.arange(-3, 9)):
+            weighted = sum(int(n) * self.value_of(numbers[i : i + 1], np.ones(1, np.int64)) for i, n in enumerate(rows))
+            first, second = _halves(numbers, rows)
+            merged = self.merge(self.value_of(*first), self.value_of(*second))
+            if self.value_of(numbers, rows) != weighted or merged != weighted:
+                return False
+        return True
+
+    def value_of(self, numbers: Integers, rows: Integers) -> int:
+        """Return the exact value of a part; with a finite domain the best value, the lowest of equals."""
+        if self.domain is None:
+            return _whole(self.part(numbers, rows))
+        return int(self.domain[int(np.argmax(self.scores_of(numbers, rows)))])
+
+    def scores_of(self, numbers: Integers, rows: Integers) -> Integers:
+        """Return the exact score of every value of the finite domain."""
+        domain, scores = self.domain, np.asarray(self.part(numbers, rows))
+        if domain is None or scores.shape != domain.shape or scores.dtype.kind not in "iu":
+            raise QueryError(
+                "the part of a query with a finite output must give one whole score for each of its values"
+            )
+        return scores.astype(np.int64)
+
+    def merge_all(self, results: Sequence[int]) -> int:
+        """Merge the results of all parts, in order."""
+        return reduce(lambda one, other: _whole(self.merge(one, other)), results)
+
+    def require_distributive(self, numbers: Integers) -> None:
+        """Refuse a query whose merge is not associative, or whose sensitivity is too small, on made-up partitions.
+
+        ``numbers`` are those of the cells that a part may hold: public facts.
+        """
+        tables = _made_up_tables(numbers)
+        if not all(self._is_associative(cells, rows) for cells, rows in tables):
+            raise QueryError("the merge is not associative on sampled partitions; a distributive query needs one")
+        for cells, rows in tables:
+            first, second = (self.value_of(*half) for half in _halves(cells, rows))
+            if self.domain is None and _whole(self.merge(first, second)) != self.value_of(cells, rows):
+                raise QueryError(
+                    "merging sampled parts does not give the value of the whole; the query is not distributive"
+                )
+            self._require_sensitivity(cells, rows)
+
+    def _is_associative(self, cells: Integers, rows: Integers) -> bool:
+        first, last = _halves(cells, rows)
+        a, b, c = (self.value_of(*part) for part in (*_halves(*first), last))
+        return _whole(self.merge(_whole(self.merge(a, b)), c)) == _whole(self.merge(a, _whole(self.merge(b, c))))
+
+    def is_monotone(self, low: Sequence[int], high: Sequence[int]) -> bool:
+        """Whether merging never falls where a result rises, tried between the ends of the results."""
+        generator = np.random.default_rng(_SEED)
+        for _ in range(_TRIALS):
+            one, other = (
+                [int(generator.integers(a, b, endpoint=True)) for a, b in zip(low, high, strict=True)] for _ in range(2)
+            )
+            lower, upper = list(map(min, one, other)), list(map(max, one, other))
+            if self.merge_all(lower) > self.merge_all(upper):
+                return False
+        return True
+
+    def _require_sensitivity(self, cells: Integers, rows: Integers) -> None:
+        for place in range(min(cells.size, 3)):
+            more = rows.copy()
+            more[place] += 1
+            if self.domain is None:
+                change = abs(self.value_of(cells, more) - self.value_of(cells, rows))
+            else:
+                change = int(np.abs(self.scores_of(cells, more) - self.scores_of(cells, rows)).max())
+            if change > self.sensitivity:
+                raise QueryError("one row changes a part by more than the declared sensitivity; declare a larger one")
+
+
+def cell_numbers(attribute: Attribute) -> Integers:
+    """Return the numbers that a part is given for an attribute's regular cells.
+
+    A whole number stands for itself; bins, dates and nominal values have no whole number and are numbered from 0.
+    """
+    division = attribute.division if isinstance(attribute, Ordinal) else None
+    start = division.low if isinstance(division, WholeNumbers) else 0
+    return np.arange(start, start + attribute.regular_size)
+
+
+def count_query() -> DistributiveQuery:
+    """Count rows: one more row is one more."""
+    return DistributiveQuery(lambda _, rows: int(rows.sum()), lambda a, b: a + b, 1, name="count")
+
+
+def sum_query(low: int, high: int) -> DistributiveQuery:
+    """Sum numbers, clipped to the bounds from low to high, which set the sensitivity."""
+    if not all(isinstance(end, Integral) and not isinstance(end, bool) for end in (low, high)) or low > high:
+        raise QueryError("the bounds of a sum must be two finite whole numbers, the lower one first; correct them")
+    return DistributiveQuery(
+        lambda numbers, rows: int((np.clip(numbers, low, high) * rows).sum()),
+        lambda a, b: a + b,
+        max(abs(int(low)), abs(int(high)), 1),
+        name="sum",
+    )
+
+
+def max_query(domain: Sequence[int]) -> DistributiveQuery:
+    """Find the largest number, among a finite domain, by the rank utility: rows that keep a value from being it."""
+    values = np.array(_read_domain(domain))
+
+    def scores(numbers: Integers, rows: Integers) -> list[int]:
+        above = [int(rows[numbers > value].sum()) for value in values]
+        reaches = [bool(rows[numbers >= value].sum()) for value in values]
+        return [-(more if more else int(not reached)) for more, reached in zip(above, reaches, strict=True)]
+
+    return DistributiveQuery(scores, max, 1, tuple(values.tolist()), "max")
+
+
+def min_query(domain: Sequence[int]) -> DistributiveQuery:
+    """Find the smallest number, among a finite domain: the largest one of the domain turned over."""
+    turned = max_query([-value for value in reversed(_read_domain(domain))])
+    values = tuple(_read_domain(domain))
+    return DistributiveQuery(
+        lambda numbers, rows: turned.scores_of(-numbers, rows)[::-1].tolist(), min, 1, values, "min"
+    )
+
+
+def _made_up_tables(numbers: Integers) -> list[tuple[Integers, Integers]]:
+    """Return small tables over some of the cells, some of them with empty cells, the same ones every time."""
+    generator = np.random.default_rng(_SEED)
+    tables = []
+    for trial in range(_TRIALS):
+        size = int(generator.integers(_LEAST_CELLS_TRIED, _MOST_CELLS_TRIED))
+        cells = np.sort(generator.choice(numbers, size))
+        tables.append((cells, generator.integers(0, 1 + trial % 5 + trial // 8, size, endpoint=True)))
+    return tables
+
+
+def _halves(numbers: Integers, rows: Integers) -> tuple[tuple[Integers, Integers], tuple[Integers, Integers]]:
+    middle = max(numbers.size // 2, 1)
+    return (numbers[:middle], rows[:middle]), (numbers[middle:], rows[middle:])
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise QueryError("the parts and merges of a distributive query must give whole numbers; round or rescale them")
+    return int(value)
+
+
+def _read_domain(values: Sequence[int]) -> tuple[int, ...]:
+    try:
+        read = tuple(_whole(value) for value in values)
+    except (TypeError, QueryError):
+        raise QueryError("the output domain must be whole numbers, such as range(1, 101)") from None
+    if not read:
+        raise QueryError("the output domain is empty; declare at least one value that may be the answer")
+    if len(read) > MOST_VALUES or any(one >= other for one, other in pairwise(read)):
+        raise QueryError(f"the output domain must be at most {MOST_VALUES:,} ascending values, none of them twice")
+    return read

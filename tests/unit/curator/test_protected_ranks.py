@@ -1,0 +1,205 @@
+"""Maxima, ranks, quantiles and distributive queries on protected tables: right, charged, stored, and refused."""
+
+from collections.abc import Callable
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import veilcube as vc
+from veilcube.curator.protected.desk import Desk
+from veilcube.curator.protected.rows import PrivateRows
+from veilcube.curator.protected.table import ProtectedTable
+from veilcube.errors import BudgetExceededError, QueryError
+from veilcube.privacy import Neighbours, PrivacyUnit
+
+SCHEMA = vc.Schema(
+    [
+        vc.Ordinal("age", 0, 49),
+        vc.Nominal("sex", ["F", "M"]),
+        vc.Ordinal("pay", edges=[0, 10, 20, 50]),
+        vc.Ordinal("since", "2020-01", "2020-06", unit="month"),
+    ]
+)
+COUNTS = np.random.default_rng(7).poisson(1.0, SCHEMA.shape)
+COUNTS[:10] = COUNTS[40:] = 0
+COUNTS[:, :, :, 5] = 0
+SURE = 10_000
+Make = Callable[..., ProtectedTable]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    def build(neighbours: str = "add-remove", epsilon: int = 10**6, unit: PrivacyUnit | None = None) -> ProtectedTable:
+        ledger = vc.Ledger(f"sqlite:///{tmp_path}/budget.db")
+        ledger.create("people", epsilon=epsilon)
+        hidden = PrivacyUnit.row() if unit is None else unit
+        rows = PrivateRows(vc.Cube(SCHEMA, COUNTS, hidden), SCHEMA, hidden)
+        return ProtectedTable.whole(Desk(rows, ledger, "people", Neighbours.read(neighbours)))
+
+    return build
+
+
+def test_with_enough_budget_extremes_and_ranks_are_exact(make: Make) -> None:
+    table = make()
+    ages = np.repeat(np.arange(50), COUNTS.sum(axis=(1, 2, 3)))
+    assert table.noisy_max("age", epsilon=SURE).value == 39
+    assert table.noisy_min("age", epsilon=SURE).value == 10
+    assert table.noisy_quantile("age", rank=100, epsilon=SURE).value == np.sort(ages)[-100]
+    assert table.noisy_quantile("age", 0.3, epsilon=SURE).value == np.sort(ages)[int(np.ceil(0.3 * ages.size)) - 1]
+    assert table.where("age < 30").noisy_max("age", epsilon=SURE).value == 29
+
+
+def test_bins_stand_as_their_middle_and_dates_as_their_first_day(make: Make) -> None:
+    table = make()
+    assert table.noisy_max("pay", epsilon=SURE).value == 35
+    found = table.noisy_max("since", epsilon=SURE)
+    assert (found.value, found.low, found.high) == (date(2020, 5, 1), date(2020, 1, 1), date(2020, 6, 30))
+    assert found.to_dict()["value"] == "2020-05-01"
+
+
+def test_an_interval_holds_the_true_value_and_costs_no_more(make: Make) -> None:
+    table = make()
+    true = np.sort(np.repeat(np.arange(50), COUNTS.sum(axis=(1, 2, 3))))[-600]
+    held = []
+    for _ in range(40):
+        found = table.noisy_max("age", epsilon=2, interval="1/2", fresh=True)
+        middle = table.noisy_quantile("age", rank=600, epsilon=2, interval="1/2", fresh=True)
+        held.append(found.low <= 39 <= found.high and middle.low <= true <= middle.high)
+        assert middle.high - middle.low < 20
+    assert np.mean(held) >= 0.9
+    assert table.budget.spent == 160
+
+
+@pytest.mark.parametrize("method", ["auto", "split", "tree", "refined"])
+def test_many_quantiles_cost_one_epsilon_and_ascend(make: Make, method: str) -> None:
+    table = make()
+    found = table.noisy_quantiles("age", [0.1, 0.5, 0.9], epsilon=5, method=method)
+    ages = np.sort(np.repeat(np.arange(50), COUNTS.sum(axis=(1, 2, 3))))
+    assert np.abs(found.value - ages[(np.array([0.1, 0.5, 0.9]) * ages.size).astype(int)]).max() <= 1
+    assert (np.diff(found.value) >= 0).all()
+    assert (found.low <= found.value).all()
+    assert (found.value <= found.high).all()
+    assert found.rows.shape == (3,)
+    assert table.budget.spent == 5
+
+
+def test_a_question_asked_again_is_answered_from_the_ledger(make: Make) -> None:
+    table = make()
+    first = table.noisy_max("age", epsilon=0.1)
+    assert table.noisy_max("age", epsilon=0.1) == first
+    assert table.noisy_quantiles("age", [0.2, 0.8], epsilon=1).value.tolist() == (
+        table.noisy_quantiles("age", [0.2, 0.8], epsilon="1/2").value.tolist()
+    )
+    assert table.budget.spent == Fraction(11, 10)
+    table.noisy_max("age", epsilon=0.1, fresh=True)
+    assert table.budget.spent == Fraction(12, 10)
+
+
+def test_parts_are_charged_for_the_dearest_one(make: Make) -> None:
+    table = make()
+    parts = table.partition("sex")
+    parts["F"].noisy_max("age", epsilon=1)
+    parts["M"].noisy_max("age", epsilon=1)
+    assert table.budget.spent == 1
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "unit", "steps"),
+    [
+        ("add-remove", PrivacyUnit.row(), 1),
+        ("replace", PrivacyUnit.row(), 1),
+        ("add-remove", PrivacyUnit.person("id", 4), 4),
+    ],
+)
+def test_each_row_of_a_unit_gets_its_part_of_epsilon(
+    make: Make, neighbours: str, unit: PrivacyUnit, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent: list[Fraction] = []
+    monkeypatch.setattr(
+        "veilcube.curator.protected.extremes.draw_rank", lambda _, epsilon, rank, method: spent.append(epsilon) or rank
+    )
+    table = make(neighbours, unit=unit)
+    table.noisy_max("age", epsilon=1)
+    table.partition("sex")["F"].noisy_max("age", epsilon=1)
+    crossing = 2 if neighbours == "replace" else 1
+    assert spent == [Fraction(1, steps), Fraction(1, steps * crossing)]
+
+
+def test_too_little_budget_refuses_and_draws_nothing(make: Make) -> None:
+    table = make(epsilon=1)
+    with pytest.raises(BudgetExceededError):
+        table.noisy_quantiles("age", [0.5], epsilon=2)
+    assert table.budget.spent == 0
+
+
+def test_a_rank_beyond_a_public_number_of_rows_is_refused(make: Make) -> None:
+    table = make("replace")
+    with pytest.raises(QueryError, match="above the number of rows, which is public"):
+        table.noisy_quantile("age", rank=int(COUNTS.sum()) + 1, epsilon=1)
+    assert table.budget.spent == 0
+    assert str(int(COUNTS.sum())) not in repr(table)
+
+
+def test_a_hidden_number_of_rows_refuses_no_rank(make: Make) -> None:
+    assert make().noisy_quantile("age", rank=10**9, epsilon=1).value >= 0
+
+
+@pytest.mark.parametrize(
+    ("ask", "problem"),
+    [
+        (lambda t: t.noisy_max("sex", epsilon=1), "has no order"),
+        (lambda t: t.where(age=[]).noisy_max("age", epsilon=1), "empty|no value|no cell"),
+        (lambda t: t.noisy_quantile("age", 1.5, epsilon=1), "quantiles must be"),
+        (lambda t: t.noisy_quantile("age", rank=0, epsilon=1), "rank must be"),
+        (lambda t: t.noisy_quantile("age", 0.5, rank=3, epsilon=1), "either a quantile"),
+        (lambda t: t.noisy_quantile("age", 0.5, interval="1/2", epsilon=1), "go with a rank"),
+        (lambda t: t.noisy_quantile("age", rank=3, method="tilted", epsilon=1), "finds a maximum"),
+        (lambda t: t.noisy_max("age", epsilon=1, interval=1), "share of epsilon"),
+        (lambda t: t.noisy_max("age", epsilon=1, confidence=2), "confidence"),
+        (lambda t: t.noisy_quantiles("since", [0.5], epsilon=1), "holds dates"),
+        (lambda t: t.noisy_quantiles("age", [0.5], epsilon=1, method="magic"), "use 'auto'"),
+        (lambda t: t.distributive("count", "age", epsilon=1), "takes a veilcube.DistributiveQuery"),
+        (lambda t: t.distributive(vc.DistributiveQuery.count(), "age", by=["age"], epsilon=1), "named twice"),
+    ],
+)
+def test_bad_questions_are_refused_in_one_sentence_and_cost_nothing(
+    make: Make, ask: Callable[[ProtectedTable], object], problem: str
+) -> None:
+    table = make()
+    with pytest.raises(QueryError, match=problem) as refusal:
+        ask(table)
+    assert ". " not in str(refusal.value)
+    assert table.budget.spent == 0
+
+
+def test_distributive_queries_merge_noisy_parts_for_one_epsilon(make: Make) -> None:
+    table = make()
+    total = int(COUNTS.sum())
+    found = table.distributive(vc.DistributiveQuery.count(), "age", by=["sex", "pay"], epsilon=SURE)
+    assert found.value == total
+    assert table.distributive(vc.DistributiveQuery.max(range(50)), "age", by=["sex"], epsilon=SURE).value == 39
+    assert table.distributive(vc.DistributiveQuery.min(range(50)), "age", by=["sex"], epsilon=SURE).value == 10
+    clipped = int((np.clip(np.arange(50), 0, 20) * COUNTS.sum(axis=(1, 2, 3))).sum())
+    assert table.distributive(vc.DistributiveQuery.sum(0, 20), "age", by=["sex"], epsilon=10**5).value == clipped
+    assert table.budget.spent == 3 * SURE + 10**5
+
+
+def test_the_interval_of_merged_counts_covers_as_often_as_it_says(make: Make) -> None:
+    table = make()
+    query = vc.DistributiveQuery.count()
+    held = []
+    for _ in range(60):
+        found = table.distributive(query, "age", by=["sex", "pay"], epsilon=1, confidence=0.8)
+        held.append(found.low <= COUNTS.sum() <= found.high)
+    assert 0.6 < np.mean(held) < 0.99
+
+
+def test_a_merge_that_rises_with_its_parts_gets_the_merged_ends(make: Make) -> None:
+    """Whether any row is there: a merge that does not add up, and has an interval by the ends of all parts."""
+    query = vc.DistributiveQuery(lambda numbers, rows: int(rows.sum() > 0), max, 1)
+    found = make().distributive(query, "age", by=["sex"], epsilon=1)
+    assert found.low <= 1 <= found.high
+    assert np.isfinite([found.low, found.high]).all()
