@@ -8,6 +8,7 @@ True
 
 from veilcube.analyst import DateAnswer, Release
 from veilcube.analyst import open_release as open
+from veilcube.analyst.history import KernelPCA, MaxEntropy
 from veilcube.analyst.observations import posterior
 from veilcube.analyst.parity import walsh_hadamard
 from veilcube.analyst.refine import refine, refinement_privacy
@@ -19,8 +20,11 @@ from veilcube.planner import Adaptive, Identity, KdTree, Marginals, Plan, Tree, 
 from veilcube.planner.usefulness import usefulness
 from veilcube.privacy import PrivacyStatement
 from veilcube.privacy.rank_mechanisms import rank_distribution
+from veilcube.protecting import protect
 from veilcube.query import Answer, Answers, Workload
+from veilcube.query.distributive import DistributiveQuery
 from veilcube.regions import grow_regions, smooth
+from veilcube.release import History
 from veilcube.schema import Nominal, Ordinal, Schema
 from veilcube.session import release
 
@@ -30,10 +34,14 @@ __all__ = [
     "Answers",
     "Cube",
     "DateAnswer",
+    "DistributiveQuery",
+    "History",
     "Identity",
     "KdTree",
+    "KernelPCA",
     "Ledger",
     "Marginals",
+    "MaxEntropy",
     "Nominal",
     "Ordinal",
     "Plan",
@@ -49,6 +57,7 @@ __all__ = [
     "open",
     "plan",
     "posterior",
+    "protect",
     "rank_distribution",
     "refine",
     "refinement_privacy",
