@@ -9,6 +9,7 @@ by a million standard deviations lose no digits.
 """
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -61,6 +62,10 @@ class Posterior:
 
     def cdf(self, x: float) -> float:
         """Return the posterior probability that the count is at most x."""
+        if isinstance(x, bool) or not isinstance(x, Real) or not x <= math.inf:
+            raise QueryError("a distribution function is asked for at a number, which may be infinite: give one")
+        if not -sys.float_info.max <= x <= sys.float_info.max:
+            return float(x > 0)
         offset = float(x) - self._product.origin
         if x <= self.mean:
             return self._shape.mass_up_to(offset) / self._shape.mass
@@ -170,12 +175,14 @@ class _Product:
 def _read(observations: Iterable[tuple[float, Mapping[float, int]]], discrete: bool) -> _Product:
     values: list[float] = []
     laws: list[NoiseSum] = []
+    if not isinstance(observations, Iterable):
+        raise QueryError("observations must be a list of pairs such as (12.5, {20: 2}), of value and noises: give one")
     for observation in observations:
         if not isinstance(observation, tuple | list) or len(observation) != 2:
             raise QueryError("an observation must be a pair such as (12.5, {20: 2}), of value and noises: correct it")
         value, noises = observation
-        if isinstance(value, bool) or not isinstance(value, Real) or not abs(float(value)) <= _LARGEST_VALUE:
-            raise QueryError(f"an observed value must be a finite number of at most 2^53, not {value!r}: correct it")
+        if isinstance(value, bool) or not isinstance(value, Real) or not -_LARGEST_VALUE <= value <= _LARGEST_VALUE:
+            raise QueryError("an observed value must be a finite number from -2^53 to 2^53: correct it")
         if discrete and float(value) != round(float(value)):
             raise QueryError(f"with discrete noise an observed value is whole, not {value!r}: leave discrete out")
         values.append(float(value))

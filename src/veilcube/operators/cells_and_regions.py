@@ -17,27 +17,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.operators.block_sums import BlockSums
-from veilcube.operators.moments import Moments
+from veilcube.operators.moments import Moments, union_bound
 from veilcube.operators.parallel import compiled, share_out
-from veilcube.operators.region_overlaps import weighted_squares
+from veilcube.operators.region_overlaps import (
+    STEPS_OF_A_CALL,
+    STEPS_OF_A_QUESTION,
+    SUMS,
+    CellLists,
+    PairedMoments,
+    RegionOverlaps,
+    add_overlap,
+)
 from veilcube.operators.regions import Blocks, RegionCounts
 from veilcube.schema import Region
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Regions whose share of each query is counted exactly; a query's share of smaller ones is bounded.
+# Regions whose share of each query is counted exactly where a query's share of smaller ones is bounded.
 MOST_EXACT_REGIONS = 8
-# Blocks whose cells are gone through one by one.
-MOST_LISTED_CELLS = 512
 
 
 @dataclass(frozen=True, eq=False)
 class CellsAndRegions:
     """Least squares on cells and regions; variances of their noise may be in any unit.
 
-    Where the partition is a grid of ``blocks``, the moments of rectangles are exact. Otherwise the second moment is
-    exact for the largest regions and from above for the others, since m² >= m.
+    Moments are exact: for a grid of ``blocks`` by products over axes, for other regions by going through the cells of a
+    question. Where very many large blocks are asked for at once, the largest of them have bounds instead: exact for
+    the largest regions and from above for the others, since m² >= m.
     """
 
     regions: RegionCounts
@@ -48,8 +55,15 @@ class CellsAndRegions:
     @cached_property
     def gains(self) -> Floats:
         """The share a of each region."""
-        sizes = self.regions.sizes.astype(np.float64)
-        return self.cell_variance / (sizes * self.cell_variance + self.region_variance)
+        together = self.regions.sizes * self.cell_variance + self.region_variance
+        # Where neither has noise, cells need no correction.
+        gains: Floats = np.divide(self.cell_variance, together, out=np.zeros(together.shape), where=together > 0)
+        return gains
+
+    @cached_property
+    def overlaps(self) -> RegionOverlaps:
+        """What questions hold of each region."""
+        return RegionOverlaps(self.regions, self.gains)
 
     def solve(self, cells: NDArray[np.generic], totals: NDArray[np.generic]) -> Floats:
         """Return the least-squares estimate of the cells."""
@@ -64,72 +78,76 @@ class CellsAndRegions:
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return by how much a standard deviation of each noise enters the answer to a query that weighs every cell."""
+        cells, pull = self._weights(query)
+        return np.concatenate([cells * sqrt(self.cell_variance), pull * sqrt(self.region_variance)])
+
+    def paired_of_query(self, query: Floats) -> PairedMoments:
+        """Return the moments of a query that weighs every cell; shape ()."""
+        cells, pull = self._weights(query)
+        kept = np.asarray(np.square(self.totals(query)) @ (self.gains / self.regions.sizes))
+        return PairedMoments(Moments.of_weights(cells), Moments.of_weights(pull), kept, np.zeros(()))
+
+    def _weights(self, query: Floats) -> tuple[Floats, Floats]:
         pull = self.gains * self.totals(query)
-        cells = (query - pull[self.regions.chosen]).ravel() * sqrt(self.cell_variance)
-        return np.concatenate([cells, pull * sqrt(self.region_variance)])
+        return (query - pull[self.regions.chosen]).ravel(), pull
+
+    def paired_of_rectangles(self, low: Integers, high: Integers) -> PairedMoments:
+        """Return the moments of each block."""
+        if self.blocks is not None:
+            return block_moments(self.blocks, self.cell_variance, self.region_variance, low, high)
+        steps = self.overlaps.steps_of_blocks(low, high)
+        order = np.argsort(steps, kind="stable")
+        is_exact = np.zeros(len(low), dtype=np.bool_)
+        is_exact[order] = np.cumsum(steps[order]) <= STEPS_OF_A_CALL + STEPS_OF_A_QUESTION * len(low)
+        if len(low) == 1 or is_exact.all():
+            return self.overlaps.of_blocks(low, high)
+        found, rest = self.overlaps.of_blocks(low[is_exact], high[is_exact]), ~is_exact
+        return _merged(is_exact, found, self._bounded(low[rest], high[rest]))
+
+    def paired_of_prefixes(self, lists: CellLists) -> tuple[PairedMoments, PairedMoments]:
+        """Return for each k the moments of the first k + 1 lists of cells, and of all lists behind them."""
+        backwards = CellLists(lists.cells[::-1], lists.ends[-1] - lists.ends[::-1])
+        behind = np.zeros((SUMS, len(lists)))
+        behind[:, :-1] = self.overlaps.of_prefixes(backwards)[:, -2::-1]
+        return PairedMoments.of_sums(self.overlaps.of_prefixes(lists)), PairedMoments.of_sums(behind)
 
     def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
         """Return the moments of each block's noise weights, in units of one standard deviation each."""
-        if self.blocks is None:
-            return self._bounded_moments(low, high)
-        return block_moments(self.blocks, self.cell_variance, self.region_variance, low, high)
+        return self._joined(self.paired_of_rectangles(low, high))
 
     def moments_of_region(self, region: Region) -> Moments:
         """Return the moments of the noise weights of any region of the cube, exactly; shape ()."""
-        return Moments(*(np.asarray(power.sum()) for power in self._powers(self._held_by(region))))
+        return self._joined(self.overlaps.of_lists(cells_of(region)).at(0))
 
-    def kept_share_of_rectangles(self, low: Integers, high: Integers) -> Floats:
-        """Return the share of each block's variance that comes from the totals of regions.
+    def kept_share(self, paired: PairedMoments) -> Floats:
+        """Return the share of each variance that comes from the totals of regions.
 
-        A region's total has variance K a v2, and m of its K cells hold the share m / K of it; the rest tells how the
-        total is spread inside. Exact on a grid, where m² / K multiplies over axes, and for blocks of few cells;
-        elsewhere exact for the largest regions and from below for the others.
+        A region's total has variance K a v2, and m of its K cells hold the share m² / K² of it; the rest tells how the
+        total is spread inside.
         """
-        second = self.moments_of_rectangles(low, high).second
-        if self.blocks is not None:
-            cells, alike = np.ones(len(low)), np.ones(len(low))
-            for axis, edges in enumerate(self.blocks.edges):
-                cells *= high[:, axis] - low[:, axis] + 1
-                alike *= _squares_over_lengths(edges, low[:, axis], high[:, axis])
-            return _share_of(second - self.cell_variance * (cells - alike), second)
+        whole = paired.variance(self.cell_variance, self.region_variance)
+        part = paired.kept * self.region_variance
+        return np.clip(np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0), 0.0, 1.0)
+
+    def _joined(self, paired: PairedMoments) -> Moments:
+        cells, totals = paired.cells, paired.totals
+        v1, v2 = self.cell_variance, self.region_variance
+        second, fourth = cells.second * v1 + totals.second * v2, cells.fourth * v1**2 + totals.fourth * v2**2
+        sixth = cells.sixth * v1**3 + totals.sixth * v2**3
+        return Moments(second, fourth, sixth, bounded=cells.bounded)
+
+    def _bounded(self, low: Integers, high: Integers) -> PairedMoments:
+        """Return bounds: a variance from above, all of it the cells', and no weight above 1 for the higher powers."""
+        second = (high - low + 1).prod(axis=1) - self._savings(low, high)
         kept = self._least_kept(low, high)
-        for region, cells_of in self._largest:
-            kept += cells_of(low, high).astype(np.float64) ** 2 * self._kept_by_cells[region]
-        few = (high - low + 1).prod(axis=1) <= MOST_LISTED_CELLS
-        kept[few] = weighted_squares(self.regions.chosen, self._kept_by_cells, low[few], high[few])
-        return _share_of(kept, second)
-
-    def kept_share_of_region(self, region: Region) -> Floats:
-        """Return the same share for any region of the cube; shape ()."""
-        held = self._held_by(region)
-        return _share_of(np.square(held) @ self._kept_by_cells, self._powers(held)[0].sum())
-
-    @cached_property
-    def _kept_by_cells(self) -> Floats:
-        """What a query's squared number of cells of each region keeps of its total's variance."""
-        return self.gains * self.region_variance / self.regions.sizes
-
-    @cached_property
-    def _least_kept(self) -> BlockSums[np.float64]:
-        kept = self._kept_by_cells.copy()
-        kept[[region for region, _ in self._largest]] = 0.0
-        return BlockSums(kept[self.regions.chosen])
-
-    def _held_by(self, region: Region) -> Floats:
-        """Return how many cells of each of the partition's regions lie in a region of the cube."""
-        inside = region.mask().ravel()
-        held = np.bincount(self.regions.chosen.ravel()[inside], minlength=self.regions.regions)
-        return held.astype(np.float64)
-
-    def _powers(self, chosen: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return for each region the sums of powers of the weights of a query that holds so many of its cells."""
-        pull, sizes = chosen * self.gains, self.regions.sizes
-        ours, others = (1 - pull) ** 2 * self.cell_variance, pull**2 * self.cell_variance
-        total = pull**2 * self.region_variance
-        first, second, third = (
-            chosen * ours**power + (sizes - chosen) * others**power + total**power for power in (1, 2, 3)
-        )
-        return first, second, third
+        for region, cells_of_region in self._largest:
+            squares = cells_of_region(low, high).astype(np.float64) ** 2 * self.gains[region]
+            second -= squares
+            kept += squares / self.regions.sizes[region]
+        second = np.maximum(second, 0.0)
+        none, rest = np.zeros(len(low)), second * _ratio(self.cell_variance, self.region_variance)
+        cells, totals = (Moments(first, *_powers_below(part)) for first, part in ((second, second), (none, rest)))
+        return PairedMoments(_as_bounds(cells), _as_bounds(totals), kept, none)
 
     @cached_property
     def _largest(self) -> list[tuple[int, BlockSums[np.int64]]]:
@@ -139,63 +157,108 @@ class CellsAndRegions:
 
     @cached_property
     def _savings(self) -> BlockSums[np.float64]:
-        """What each cell of the smaller regions takes off the variance at least."""
-        saved = self.gains * self.cell_variance
-        saved[[region for region, _ in self._largest]] = 0.0
-        return BlockSums(saved[self.regions.chosen])
+        """What each cell of the smaller regions takes off the variance at least, in units of a cell's."""
+        return self._summed_of_smaller(self.gains.copy())
 
-    def _bounded_moments(self, low: Integers, high: Integers) -> Moments:
-        second = self.cell_variance * (high - low + 1).prod(axis=1) - self._savings(low, high)
-        for region, cells_of in self._largest:
-            second -= cells_of(low, high).astype(np.float64) ** 2 * self.gains[region] * self.cell_variance
-        second = np.maximum(second, 0.0)
-        return Moments(second, second**2, second**3, bounded=True)
+    @cached_property
+    def _least_kept(self) -> BlockSums[np.float64]:
+        return self._summed_of_smaller(self.gains / self.regions.sizes)
 
-
-def _share_of(part: Floats, whole: Floats) -> Floats:
-    """Return which share of a variance a part of it is, up to rounding; none of nothing."""
-    return np.clip(np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0), 0.0, 1.0)
+    def _summed_of_smaller(self, of_region: Floats) -> BlockSums[np.float64]:
+        of_region[[region for region, _ in self._largest]] = 0.0
+        return BlockSums(of_region[self.regions.chosen])
 
 
-def _squares_over_lengths(edges: Integers, low: Integers, high: Integers) -> Floats:
-    """Return for each range the sum over the runs of an axis of the squared cells held over the cells of the run."""
-    lengths = np.diff(edges).astype(np.float64)
-    first, last = (np.searchsorted(edges, ends, side="right") - 1 for ends in (low, high))
-    from_first, up_to_last = edges[first + 1] - low, high + 1 - edges[last]
-    apart = from_first**2 / lengths[first] + up_to_last**2 / lengths[last] + (edges[last] - edges[first + 1])
-    return np.where(first == last, (high - low + 1) ** 2 / lengths[first], apart)
+def cells_of(region: Region) -> CellLists:
+    """Return a region of the cube as one list of cells."""
+    cells = np.flatnonzero(region.mask().ravel()).astype(np.int64)
+    return CellLists(cells, np.array([0, cells.size], dtype=np.int64))
+
+
+def step_moments(
+    everything: PairedMoments, parts: tuple[PairedMoments, PairedMoments], inside: float, outside: float
+) -> PairedMoments:
+    """Return the moments of sums that weigh some cells ``inside`` and the rest of all cells ``outside``.
+
+    Second moments are exact, since those of two parts and of both together tell their product; the others are bounds.
+    """
+    first, rest = parts
+    found = []
+    for whole, ours, theirs in (
+        (everything.cells, first.cells, rest.cells),
+        (everything.totals, first.totals, rest.totals),
+    ):
+        both = whole.second - ours.second - theirs.second
+        second = np.maximum(inside**2 * ours.second + outside**2 * theirs.second + inside * outside * both, 0.0)
+        found.append(union_bound(second, [ours, theirs], (inside, outside)))
+    both = everything.kept - first.kept - rest.kept
+    kept = inside**2 * first.kept + outside**2 * rest.kept + inside * outside * both
+    return PairedMoments(found[0], found[1], np.maximum(kept, 0.0), np.zeros(kept.shape))
+
+
+def _merged(chosen: NDArray[np.bool_], ours: PairedMoments, others: PairedMoments) -> PairedMoments:
+    """Return the moments of all questions, those of the chosen ones and of the others."""
+
+    def joined(part: Floats, rest: Floats) -> Floats:
+        found = np.empty(chosen.size)
+        found[chosen], found[~chosen] = part, rest
+        return found
+
+    laws = ((ours.cells, others.cells), (ours.totals, others.totals))
+    names = ("second", "fourth", "sixth")
+    cells, totals = (
+        Moments(*(joined(getattr(part, name), getattr(rest, name)) for name in names), bounded=True)
+        for part, rest in laws
+    )
+    return PairedMoments(cells, totals, joined(ours.kept, others.kept), joined(ours.whole, others.whole))
+
+
+def _powers_below(second: Floats) -> tuple[Floats, Floats]:
+    """Return what the fourth and sixth powers of weights of at most 1 cannot exceed."""
+    return np.minimum(second, second**2), np.minimum(second, second**3)
+
+
+def _as_bounds(moments: Moments) -> Moments:
+    return Moments(moments.second, moments.fourth, moments.sixth, bounded=True)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0
 
 
 def block_moments(
     blocks: Blocks, cell_variance: float, region_variance: float, low: Integers, high: Integers
-) -> Moments:
+) -> PairedMoments:
     """Return the exact moments of rectangles over a grid of blocks, without listing the cells of any."""
-    edges, found = blocks.edges, np.empty((3, len(low)))
+    edges, found = blocks.edges, np.zeros((SUMS, len(low)))
     starts = np.cumsum([0, *(axis.size for axis in edges)]).astype(np.int64)
-    settings = (np.concatenate(edges), starts, cell_variance, region_variance)
+    # Cells without noise need no correction, whatever the totals have.
+    settings = (np.concatenate(edges), starts, cell_variance, region_variance if cell_variance > 0 else 1.0)
     lows, highs = (np.ascontiguousarray(ends, dtype=np.int64) for ends in (low, high))
     share_out(lambda start, stop: _block_moments(*settings, lows, highs, found, start, stop), len(low), 256 * len(low))
-    return Moments(*found)
+    return PairedMoments.of_sums(found)
 
 
 @compiled
 def _overlaps(edges: Integers, low: int, high: int, found: Integers) -> int:
-    """List the runs that a range meets as (cells held, cells, how many): the two outer ones, and inner ones by length.
+    """List the runs that a range meets as (cells held, cells, how many): those that it cuts, and whole ones by length.
 
-    Runs of one axis differ in length by at most one, so the inner ones' total length tells how many are long.
+    Runs of one axis differ in length by at most one, so the whole ones' total length tells how many are long.
     """
-    first = np.searchsorted(edges, low, side="right") - 1
-    last = np.searchsorted(edges, high, side="right") - 1
-    many = 0
-    for run in (first, last):
-        if many == 0 or run > first:
-            found[many, 0] = min(high + 1, edges[run + 1]) - max(low, edges[run])
-            found[many, 1], found[many, 2] = edges[run + 1] - edges[run], 1
+    first = int(np.searchsorted(edges, low, side="right")) - 1
+    last = int(np.searchsorted(edges, high, side="right")) - 1
+    many, whole_from, whole_to = 0, first, last + 1
+    for run in range(first, last + 1, max(last - first, 1)):
+        held, cells = min(high + 1, edges[run + 1]) - max(low, edges[run]), edges[run + 1] - edges[run]
+        if held < cells:
+            found[many, 0], found[many, 1], found[many, 2] = held, cells, 1
             many += 1
-    inner = last - first - 1
+            whole_from += run == first
+            whole_to -= run == last
+    inner = whole_to - whole_from
     if inner > 0:
         short = edges[-1] // (edges.size - 1)
-        longer = edges[last] - edges[first + 1] - inner * short
+        longer = edges[whole_to] - edges[whole_from] - inner * short
         for length, times in ((short, inner - longer), (short + 1, longer)):
             if times > 0:
                 found[many, 0], found[many, 1], found[many, 2] = length, length, times
@@ -206,17 +269,19 @@ def _overlaps(edges: Integers, low: int, high: int, found: Integers) -> int:
 @compiled
 def _block_moments(
     edges: Integers, starts: Integers, cell_variance: float, region_variance: float, low: Integers, high: Integers,
-    moments: Floats, first_query: int, last_query: int,
+    found: Floats, first_query: int, last_query: int,
 ) -> None:  # fmt: skip
     """Fill the sums of powers of the noise weights of rectangles over a grid of blocks."""
     axes = starts.size - 1
     # At most two cut runs and two lengths of whole ones on each axis.
     runs, many = np.empty((axes, 4, 3), dtype=np.int64), np.empty(axes, dtype=np.int64)
-    at = np.empty(axes, dtype=np.int64)
+    at, sums = np.empty(axes, dtype=np.int64), np.empty(found.shape[0])
     for q in range(first_query, last_query):
+        if (low[q] > high[q]).any():
+            continue
         for axis in range(axes):
             many[axis] = _overlaps(edges[starts[axis] : starts[axis + 1]], low[q, axis], high[q, axis], runs[axis])
-        moments[:, q] = 0.0
+        sums[:] = 0.0
         at[:] = 0
         while at[0] < many[0]:
             held, cells, times = 1.0, 1.0, 1.0
@@ -224,15 +289,11 @@ def _block_moments(
                 held *= runs[axis, at[axis], 0]
                 cells *= runs[axis, at[axis], 1]
                 times *= runs[axis, at[axis], 2]
-            pull = held * cell_variance / (cells * cell_variance + region_variance)
-            ours, others = (1 - pull) ** 2 * cell_variance, pull * pull * cell_variance
-            total = pull * pull * region_variance
-            for k in range(3):
-                power = k + 1
-                moments[k, q] += times * (held * ours**power + (cells - held) * others**power + total**power)
+            add_overlap(held, cells, cell_variance / (cells * cell_variance + region_variance), times, sums)
             axis = axes - 1
             at[axis] += 1
             while axis > 0 and at[axis] == many[axis]:
                 at[axis] = 0
                 axis -= 1
                 at[axis] += 1
+        found[:, q] = sums

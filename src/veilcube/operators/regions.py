@@ -62,6 +62,11 @@ class RegionCounts:
         """The arrays that a file keeps beside the measured values: the labels."""
         return {"labels": (prod(self.cell_shape),)}
 
+    @property
+    def array_dimensions(self) -> dict[str, tuple[str, ...]]:
+        """The axes of those arrays: there is a label for each cell, not for each region."""
+        return {"labels": ("cell",)}
+
     def arrays(self) -> dict[str, Integers]:
         """Return the labels, for the file."""
         return {"labels": self.chosen.ravel()}

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from veilcube.operators import IdentityOperator, Operator
 from veilcube.operators.base import NeighbourName
-from veilcube.operators.cells_and_regions import CellsAndRegions, block_moments
+from veilcube.operators.cells_and_regions import CellsAndRegions, block_moments, cells_of
 from veilcube.operators.moments import Moments
+from veilcube.operators.region_overlaps import PairedMoments
 from veilcube.operators.regions import Blocks, RegionCounts
 from veilcube.privacy import Event, LaplaceEvent, SequentialEvent, scale_for
+from veilcube.privacy.answer_noise import NoiseCumulants
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.query import Workload
 from veilcube.schema import Region, Schema
@@ -58,6 +60,21 @@ class AdaptiveDesign:
             (IdentityOperator(schema.shape, schema.names), DiscreteLaplace(cells)),
             (RegionCounts(schema.shape, most), DiscreteLaplace(regions)),
         ]
+
+    def noise_of(self, schema: Schema, workload: Workload, epsilon: Fraction, sensitivity: int) -> NoiseCumulants:
+        """Return the noise of the least-squares answers to a workload if the regions are blocks: two laws of noise."""
+        cells, totals = map(DiscreteLaplace, self.scales(epsilon, sensitivity))
+        grid = Blocks(schema.shape, self.parts)
+        found = block_moments(grid, cells.variance, totals.variance, workload.low, workload.high)
+        laws = ((found.cells, cells), (found.totals, totals))
+        if workload.regions:
+            answers = CellsAndRegions(RegionCounts.of(grid.labels), cells.variance, totals.variance, grid)
+            for row, region in workload.regions.items():
+                single = answers.overlaps.of_lists(cells_of(region)).at(0)
+                for many, one in ((found.cells, single.cells), (found.totals, single.totals)):
+                    many.second[row], many.fourth[row], many.sixth[row] = one.second, one.fourth, one.sixth
+        of_cells, of_totals = (NoiseCumulants.of(law, part.second, part.fourth, part.sixth) for part, law in laws)
+        return (of_cells + of_totals).with_weights_up_to(1.0)
 
     def event(self, epsilon: Fraction, sensitivity: int) -> Event:
         """Return what is done: two Laplace measurements, the second chosen from the output of the first."""
@@ -124,11 +141,20 @@ class CellsAndBlocks:
     def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
         """Return the moments of the noise weights of each block of cells."""
         cells, regions = (float(multiplier) ** -2 for multiplier in self.multipliers)
-        return block_moments(self.blocks, cells, regions, low, high)
+        return self._in_rows(block_moments(self.blocks, cells, regions, low, high))
 
     def moments_of_region(self, region: Region) -> Moments:
         """Return the moments of the noise weights of a region."""
         return self.answers.moments_of_region(region)
+
+    def _in_rows(self, moments: PairedMoments) -> Moments:
+        """Return the moments of the weights of rows, which are multiples of cells and of totals."""
+        parts = [(moments.cells, self.multipliers[0]), (moments.totals, self.multipliers[1])]
+        second, fourth, sixth = (
+            sum(getattr(part, name) / float(multiplier) ** power for part, multiplier in parts)
+            for name, power in (("second", 2), ("fourth", 4), ("sixth", 6))
+        )
+        return Moments(second, fourth, sixth)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""

@@ -18,7 +18,7 @@ Partition: TypeAlias = Literal["auto", "blocks", "grow", "kd"]
 
 PARTITIONS = ("auto", "blocks", "grow", "kd")
 MOST_PASSES = 100
-FINEST_SPLIT = 10_000
+FINEST_SPLIT = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ class Adaptive:
             raise PlanError(f"smooth must be a whole number of passes from 0 to {MOST_PASSES}")
         if not isinstance(self.threshold, Real) or isinstance(self.threshold, bool) or not 0 < self.threshold < 1e6:
             raise PlanError("threshold must be a number above 0: how many standard deviations neighbours may differ by")
+        if self.parts is not None:
+            object.__setattr__(self, "parts", _read_parts(self.parts))
         if self.side != "auto" and (not _is_whole(self.side) or int(self.side) < 1):
             raise PlanError("side must be 'auto' or the whole number of cells that a block is long")
 
@@ -80,6 +82,8 @@ class Adaptive:
         parts = self.parts
         if parts is not None and len(parts) != len(schema):
             raise PlanError("the blocks of this strategy are for another schema; leave parts out")
+        if parts is not None and any(part > size for part, size in zip(parts, schema.shape, strict=True)):
+            raise PlanError("parts cut an axis into more blocks than it has cells; name fewer, or leave parts out")
         if parts is None and self.side != "auto":
             parts = block_parts(schema.shape, (int(self.side),) * len(schema))
         given = self.split if isinstance(self.split, Fraction) else None
@@ -114,17 +118,24 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def _read_parts(value: object) -> tuple[int, ...]:
+    if isinstance(value, tuple | list) and all(_is_whole(part) and part >= 1 for part in value):
+        return tuple(int(part) for part in value)
+    raise PlanError("parts must name a whole number of blocks of at least 1 for each attribute, such as (4, 8)")
+
+
 def _read_split(value: object) -> str | Fraction:
     if isinstance(value, str) and value == "auto":
         return value
-    if isinstance(value, Fraction | float | Integral) and not isinstance(value, bool):
+    if isinstance(value, Real) and not isinstance(value, bool):
         try:
-            split = Fraction(repr(value) if isinstance(value, float) else value).limit_denominator(FINEST_SPLIT)
+            exact = value if isinstance(value, Fraction | int) else Fraction(repr(float(value)))
+            split = Fraction(exact).limit_denominator(FINEST_SPLIT)
         except (ValueError, OverflowError):
             split = Fraction(0)
         if 0 < split < 1:
             return split
     raise PlanError(
-        "split must be 'auto' or the cells' share of the budget, above 0 and below 1, since both steps need some; "
-        "use strategy='identity' to measure cells alone"
+        "split must be 'auto' or the cells' share of the budget, from a millionth to a millionth below 1, since both "
+        "steps need some; use strategy='identity' to measure cells alone"
     )

@@ -37,6 +37,7 @@ from veilcube.privacy import (
     unit_sensitivity,
     write_fraction,
 )
+from veilcube.privacy.answer_noise import NoiseCumulants
 from veilcube.privacy.calibration import LARGEST_SCALE
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.query import Workload
@@ -126,6 +127,8 @@ class Plan:
     def stddev(self, workload: Workload) -> NDArray[np.float64]:
         """Return the exact standard deviation of the least-squares answer to each query."""
         self._require_schema(workload)
+        if isinstance(self.design, AdaptiveDesign):
+            return np.sqrt(self._noise_of_two_steps(self.design, workload).second)
         deviations: NDArray[np.float64] = np.sqrt(answer_variances(self.operator, workload) * self.noise.variance)
         return deviations
 
@@ -135,7 +138,13 @@ class Plan:
         """Return half the width of the interval of each least-squares answer, by default over the plan's workload."""
         asked = self.workload if workload is None else workload
         self._require_schema(asked)
+        if isinstance(self.design, AdaptiveDesign):
+            return self._noise_of_two_steps(self.design, asked).half_widths(confidence)
         return AnswerNoise.of(self.operator, asked).half_widths(self.noise, confidence)
+
+    def _noise_of_two_steps(self, design: AdaptiveDesign, workload: Workload) -> NoiseCumulants:
+        """Return the noise of answers from cells and regions, each with its own law."""
+        return design.noise_of(self.schema, workload, self.epsilon, self.step_sensitivity)
 
     def _require_schema(self, workload: Workload) -> None:
         if workload.schema != self.schema:
@@ -144,6 +153,8 @@ class Plan:
     @cached_property
     def expected_error(self) -> float:
         """The root mean squared error of least squares over the workload, exact."""
+        if isinstance(self.design, AdaptiveDesign):
+            return sqrt(float(self._noise_of_two_steps(self.design, self.workload).second.mean()))
         return sqrt(mean_variance(self.operator, self.workload) * self.noise.variance)
 
     def to_dict(self) -> dict[str, object]:

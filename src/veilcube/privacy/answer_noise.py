@@ -7,9 +7,11 @@ three cumulants: a² = k6/(20 k4), m = k4/(12 a⁴) >= 1, not necessarily whole,
 the variance (never less than nothing: (Σw⁴)² <= Σw² Σw⁶). One weight, equal weights and very many weights are exact.
 As in ``privacy.summed_noise``, the noise is first blurred by a uniform variable as wide as the largest weight, here
 bounded by (Σw⁶)^(1/6), and half that width is added, so that an interval is not too narrow for a lattice.
+Noises of several laws add up their cumulants, each with its own law's.
 tests/unit/privacy/test_answer_noise.py compares with exact inversions of the characteristic function.
 """
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -32,33 +34,77 @@ _REACH = 80.0
 _MARGINS = ((0.65, 1.0), (0.98, 1.0025), (0.9995, 1.0), (1.0, 1.01))
 
 
+@dataclass(frozen=True, eq=False)
+class NoiseCumulants:
+    """The second, fourth and sixth cumulant of the noise of answers, and the largest weight that any noise has in them.
+
+    ``bounded`` says that the fourth and sixth are bounds from above.
+    """
+
+    second: Floats
+    fourth: Floats
+    sixth: Floats
+    largest_weight: Floats
+    bounded: bool = False
+
+    @classmethod
+    def of(
+        cls, noise: DiscreteLaplace, second: Floats, fourth: Floats, sixth: Floats, *, bounded: bool = False
+    ) -> "NoiseCumulants":
+        """Return those of noises of one law, from the sums of powers of their weights."""
+        v2, v4, v6 = noise.cumulants()
+        return cls(v2 * second, v4 * fourth, v6 * sixth, np.maximum(sixth, 0.0) ** (1 / 6), bounded)
+
+    def __add__(self, other: "NoiseCumulants") -> "NoiseCumulants":
+        """Return those of the sum of two independent noises, each with its own law."""
+        powers = (self.second + other.second, self.fourth + other.fourth, self.sixth + other.sixth)
+        largest = np.maximum(self.largest_weight, other.largest_weight)
+        return NoiseCumulants(*powers, largest, self.bounded or other.bounded)
+
+    def widened(self, factor: Floats) -> "NoiseCumulants":
+        """Return those of so many times the noise."""
+        powers = (self.second * factor**2, self.fourth * factor**4, self.sixth * factor**6)
+        return NoiseCumulants(*powers, self.largest_weight * factor, self.bounded)
+
+    def with_weights_up_to(self, limit: float) -> "NoiseCumulants":
+        """Return those of noises of which no weight is larger than this, which powers of many weights cannot tell."""
+        return replace(self, largest_weight=np.minimum(self.largest_weight, limit))
+
+    def half_widths(self, confidence: float) -> Floats:
+        """Return w such that the noise stays within ±w with ``confidence``.
+
+        If the higher cumulants are bounds, the law may be any from the normal one to the one they describe, and w
+        suffices for both ends: at high confidence the one is wider, at low the other.
+        """
+        largest = self.largest_weight
+        k2 = self.second + largest**2 / 12
+        k4 = np.maximum(self.fourth - largest**4 / 120, 0.0)
+        k6 = self.sixth + largest**6 / 252
+        terms_inverse = _ratio(12 * _ratio(k6, 20 * k4) ** 2, k4)
+        laplace_share = np.minimum(_ratio(20 * k4**2, 6 * k6 * k2), 1.0)
+        confidence = min(confidence, 1 - 1e-12)
+        standard = _standard_widths(confidence).ev(np.minimum(terms_inverse, 1.0), 1 - laplace_share)
+        if self.bounded:
+            standard = np.maximum(standard, -ndtri((1 - confidence) / 2))
+        margin = next(margin for upper, margin in _MARGINS if confidence <= upper)
+        widths: Floats = margin * np.sqrt(k2) * standard + largest / 2
+        # Chebyshev's bound, which is sharper where hardly any noise is left.
+        return np.minimum(widths, np.sqrt(self.second / (1 - confidence)))
+
+
 def answer_half_widths(
     noise: DiscreteLaplace, second: Floats, fourth: Floats, sixth: Floats, confidence: float, *, bounded: bool = False
 ) -> Floats:
     """Return w such that noise with these sums of powers of its weights stays within ±w with ``confidence``.
 
-    ``bounded`` says that the fourth and sixth powers are bounds from above. Then the law may be any from the normal one
-    to the one they describe, and w suffices for both ends: at high confidence the one is wider, at low the other.
+    ``bounded`` says that the fourth and sixth powers are bounds from above (``NoiseCumulants.half_widths``).
 
     >>> from fractions import Fraction
     >>> four_equal_weights = np.array([4.0])
     >>> answer_half_widths(DiscreteLaplace(Fraction(100)), *[four_equal_weights] * 3, 0.95).round(1)
     array([571.3])
     """
-    v2, v4, v6 = noise.cumulants()
-    largest = np.maximum(sixth, 0.0) ** (1 / 6)
-    k2 = v2 * second + largest**2 / 12
-    k4 = np.maximum(v4 * fourth - largest**4 / 120, 0.0)
-    k6 = v6 * sixth + largest**6 / 252
-    terms_inverse = _ratio(12 * _ratio(k6, 20 * k4) ** 2, k4)
-    laplace_share = np.minimum(_ratio(20 * k4**2, 6 * k6 * k2), 1.0)
-    confidence = min(confidence, 1 - 1e-12)
-    standard = _standard_widths(confidence).ev(np.minimum(terms_inverse, 1.0), 1 - laplace_share)
-    if bounded:
-        standard = np.maximum(standard, -ndtri((1 - confidence) / 2))
-    margin = next(margin for upper, margin in _MARGINS if confidence <= upper)
-    widths: Floats = margin * np.sqrt(k2) * standard + largest / 2
-    return widths
+    return NoiseCumulants.of(noise, second, fourth, sixth, bounded=bounded).half_widths(confidence)
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -223,10 +223,12 @@ def _read(noises: Mapping[float, int], smallest: float) -> tuple[tuple[float, ..
     for scale, count in noises.items():
         if isinstance(scale, bool) or not isinstance(scale, Real) or not smallest <= scale <= LARGEST_SCALE:
             raise PrivacyError(
-                f"a noise scale must be a number from {smallest:.3g} to 2^128, not {scale!r}: correct it"
+                f"a noise scale must be a number from {smallest:.3g} to 2^128, unlike one of these: correct it"
             )
         if isinstance(count, bool) or not isinstance(count, Integral) or not 1 <= count <= MOST_TERMS:
-            raise PrivacyError(f"a number of noises must be a whole number from 1 to 2^53, not {count!r}: correct it")
+            raise PrivacyError(
+                "a number of noises must be a whole number from 1 to 2^53, unlike one of these: correct it"
+            )
         merged[float(scale)] = merged.get(float(scale), 0) + int(count)
     scales = tuple(sorted(merged))
     return scales, tuple(merged[scale] for scale in scales)

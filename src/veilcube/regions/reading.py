@@ -27,9 +27,13 @@ def read_cells(cells: ArrayLike) -> NDArray[np.float64]:
 
 def read_positive(number: object, name: str) -> float:
     """Return a finite number above zero."""
-    if isinstance(number, bool) or not isinstance(number, Real) or not 0 < float(number) < math.inf:
-        raise QueryError(f"{name} must be a finite number above 0, not {number!r}: choose a larger one")
-    return float(number)
+    try:
+        value = float(number) if isinstance(number, Real) and not isinstance(number, bool) else math.nan
+    except OverflowError:  # a whole number beyond all floats
+        value = math.inf
+    if not 0 < value < math.inf:
+        raise QueryError(f"{name} must be a finite number above 0, at most 1.8e308: choose such a number")
+    return value
 
 
 def read_whole(number: object, name: str, least: int) -> int:

@@ -181,11 +181,12 @@ def _shapes(operators: Sequence[Operator]) -> dict[str, tuple[int, ...]]:
 
 
 def _dimensions(operators: Sequence[Operator]) -> dict[str, tuple[str, ...]]:
-    """Return the names of the axes of all arrays; an array that an operator keeps has the axes of its measurements."""
+    """Return the names of the axes of all arrays; one that an operator keeps has the axes of its values, or its own."""
     dimensions: dict[str, tuple[str, ...]] = {}
     for i, operator in enumerate(operators):
         names = ["values", *(operator.array_shapes if isinstance(operator, OperatorWithArrays) else ())]
-        dimensions |= {_array_name(i, name): operator.dimensions for name in names}
+        own: Mapping[str, tuple[str, ...]] = getattr(operator, "array_dimensions", {})
+        dimensions |= {_array_name(i, name): own.get(name, operator.dimensions) for name in names}
     return dimensions
 
 

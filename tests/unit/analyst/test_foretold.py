@@ -103,6 +103,28 @@ def test_regions_of_several_boxes_groups_and_means_are_foretold_too() -> None:
     assert 0 <= release.quantile("a0", 0.5, where="(a1 = 1 AND a2 = 1) OR (a1 = 4 AND a2 = 4)").value <= 5
 
 
+@pytest.mark.parametrize("epsilon", [1, 100])
+def test_a_table_of_people_scatters_about_any_model(epsilon: int) -> None:
+    rng = np.random.default_rng(7)
+    data = {f"a{i}": rng.integers(0, 4, 5_000) for i in range(5)}
+    release = vc.release(pa.table(data), epsilon, vc.Marginals(k=2), schema=SCHEMA)
+    found = release.marginal("a0", "a1", "a2")
+    truth = np.zeros((6, 6, 6))
+    np.add.at(truth, (data["a0"], data["a1"], data["a2"]), 1)
+    inside = np.ix_(range(4), range(4), range(4))
+    assert np.mean((found.low[inside] <= truth[inside]) & (truth[inside] <= found.high[inside])) >= 0.93
+
+
+def test_attributes_that_no_table_holds_together_may_be_tied_in_any_way() -> None:
+    half = np.arange(10_000) % 2
+    data = {"a0": half, "a1": half, "a2": half, "a3": half, "a4": half}
+    for strategy in (vc.Marginals(k=1), vc.Marginals(tables=[("a0", "a2"), ("a1",)])):
+        release = vc.release(pa.table(data), 10, strategy, schema=SCHEMA)
+        answer = release.count(a0=1, a1=1)
+        assert answer.low <= 5_000 <= answer.high
+        assert answer.low <= 100
+
+
 def test_an_attribute_without_any_marginal_cannot_be_foretold() -> None:
     release = vc.release(pa.table(people(100, 3)), 1, vc.Marginals(tables=[("a0", "a1")]), schema=SCHEMA)
     with pytest.raises(QueryError, match="no marginal of an attribute"):

@@ -264,3 +264,25 @@ def test_a_posterior_takes_milliseconds() -> None:
         posterior(observations).interval(0.95)
         fastest = min(fastest, time.perf_counter() - start)
     assert fastest < 0.05
+
+
+@pytest.mark.parametrize(
+    "value", [10**400, -(10**5000), float("inf"), float("nan")], ids=["1e400", "-1e5000", "inf", "nan"]
+)
+def test_values_beyond_all_floats_are_refused_in_one_sentence(value: float) -> None:
+    with pytest.raises(QueryError, match="an observed value must be a finite number"):
+        posterior([(value, {1: 1})])
+
+
+@pytest.mark.parametrize("observations", [None, 5])
+def test_what_is_no_list_of_observations_is_refused(observations: object) -> None:
+    with pytest.raises(QueryError, match="observations must be a list of pairs"):
+        posterior(observations)
+
+
+def test_the_distribution_function_is_asked_for_at_numbers_only() -> None:
+    belief = posterior([(1, {1: 1})])
+    for point in (float("nan"), "a", None, True):
+        with pytest.raises(QueryError, match="asked for at a number"):
+            belief.cdf(point)
+    assert (belief.cdf(float("-inf")), belief.cdf(10**400), belief.cdf(-(10**400))) == (0.0, 1.0, 0.0)

@@ -9,10 +9,13 @@ from scipy.ndimage import correlate1d
 
 import veilcube as vc
 from support.releases import release_of
+from veilcube.analyst.estimate import shrunken
 from veilcube.analyst.estimate.blending import Blend, Blends, Evidence, least_risk
 from veilcube.analyst.estimate.multiscale import CURVED, PLAIN, Smoother, detail_variances
 from veilcube.analyst.estimate.shrunken import queries_of_size, sample_boxes
+from veilcube.errors import CapacityError
 from veilcube.operators import RegionCounts
+from veilcube.query import read_query
 from veilcube.schema import Region
 from veilcube.schema.region import Box
 
@@ -41,14 +44,14 @@ def cells_and_small_ranges() -> tuple[vc.Workload, vc.Workload]:
 
 def test_smooth_tables_are_answered_far_better_than_by_the_identity() -> None:
     for queries in cells_and_small_ranges():
-        shrunken = errors(SMOOTH, queries, vc.Adaptive(), "shrunken")
-        assert shrunken <= 0.65 * errors(SMOOTH, queries, "identity", "least_squares")
+        ours = errors(SMOOTH, queries, vc.Adaptive(), "shrunken")
+        assert ours <= 0.65 * errors(SMOOTH, queries, "identity", "least_squares")
 
 
 def test_rough_tables_are_answered_almost_as_well_as_by_the_identity() -> None:
     for queries in cells_and_small_ranges():
-        shrunken = errors(ROUGH, queries, vc.Adaptive(), "shrunken")
-        assert shrunken <= 1.08 * errors(ROUGH, queries, "identity", "least_squares")
+        ours = errors(ROUGH, queries, vc.Adaptive(), "shrunken")
+        assert ours <= 1.08 * errors(ROUGH, queries, "identity", "least_squares")
 
 
 @pytest.mark.parametrize("partition", ["blocks", "grow", "kd"])
@@ -68,8 +71,8 @@ def test_releases_survive_their_file_and_answer_everything(partition: str, tmp_p
 
 def test_kept_totals_make_large_answers_those_of_least_squares() -> None:
     release = release_of(SCHEMA, SMOOTH, 0.5, 3, vc.Adaptive(split=0.5, side=16))
-    plain, shrunken = (release.count(estimator=name).value for name in ("least_squares", "shrunken"))
-    assert shrunken == pytest.approx(plain, rel=0.02)
+    plain, ours = (release.count(estimator=name).value for name in ("least_squares", "shrunken"))
+    assert ours == pytest.approx(plain, rel=0.02)
 
 
 @pytest.mark.parametrize("partition", ["blocks", "grow", "kd"])
@@ -154,7 +157,7 @@ def evidence_of(deviations: NDArray[np.float64], levels: NDArray[np.float64]) ->
 def test_an_estimate_that_is_right_gets_all_the_weight_and_little_risk() -> None:
     # It differs from least squares by exactly the noise of least squares.
     rng = np.random.default_rng(6)
-    blend = Blend.by(evidence_of(rng.normal(size=4000), np.zeros(4000)))
+    blend = Blend.by(evidence_of(rng.normal(size=4000), np.zeros(4000)), independent=4000)
     assert blend.weights[0] == pytest.approx(1, abs=0.05)
     assert blend.risk == pytest.approx(0, abs=0.05)
 
@@ -163,10 +166,163 @@ def test_levels_on_which_smoothing_errs_are_judged_apart() -> None:
     rng = np.random.default_rng(7)
     levels = rng.uniform(0, 1, 4000)
     wrong = np.where(levels > 0.95, 5.0, 0.0)
-    blends = Blends.by(evidence_of(rng.normal(size=4000) + wrong, levels))
+    blends = Blends.by(evidence_of(rng.normal(size=4000) + wrong, levels), independent=4000)
     weights = [blends.kinds[kind].weights[0] for kind in blends.kind_of(np.array([0.1, 0.99]))]
     assert weights[0] > 0.9
     assert weights[1] < 0.1
+
+
+def test_few_independent_queries_move_little_away_from_least_squares() -> None:
+    evidence = evidence_of(np.random.default_rng(8).normal(size=1200), np.linspace(0, 1, 1200))
+    blends = [Blends.by(evidence, independent) for independent in (1200.0, 15.0, 2.0)]
+    weights = [float(blend.kinds[0].weights[0]) for blend in blends]
+    assert weights[0] > 0.9
+    assert weights[1] == pytest.approx(0.5, abs=0.05)
+    assert weights[2] < 0.1
+    assert [len(blend.kinds) for blend in blends] == [4, 1, 1]
+
+
+def test_a_gain_that_may_be_luck_is_left_to_least_squares() -> None:
+    deviations = np.random.default_rng(9).normal(size=1200) * 10
+    assert Blend.by(evidence_of(deviations, np.zeros(1200)), independent=1200).weights.tolist() == [0.0]
+
+
+def test_estimates_that_say_the_same_as_least_squares_get_no_weight_and_no_warning() -> None:
+    with np.errstate(all="raise"):
+        assert least_risk(np.zeros((2, 2)), np.zeros(2)).tolist() == [0.0, 0.0]
+        assert least_risk(np.full((2, 2), 1e-300), np.full(2, 1e-300)).sum() == pytest.approx(1)
+
+
+PLANE = vc.Schema([vc.Ordinal("a", 0, 63), vc.Ordinal("b", 0, 63)])
+LINES = np.where((np.arange(64)[:, np.newaxis] % 8 == 0) | (np.arange(64) % 8 == 0), 80, 5)
+PEAKS = np.where(np.random.default_rng(3).random((64, 64)) < 0.02, 500, 2)
+
+
+def coverage(counts: NDArray[np.int64], epsilon: float, side: int, releases: int) -> float:
+    """Return how often intervals of squares of about this side hold the truth."""
+    rng, held = np.random.default_rng(side), []
+    for seed in range(releases):
+        lengths = rng.integers(max(1, side // 2), side + 1, (100, 2))
+        low = rng.integers(0, 65 - lengths)
+        queries = vc.Workload.ranges(PLANE, low, low + lengths - 1)
+        corners = np.pad(counts.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+        (a, b), (c, d) = low.T, (low + lengths).T
+        truth = corners[c, d] - corners[a, d] - corners[c, b] + corners[a, b]
+        found = release_of(PLANE, counts, epsilon, seed, vc.Adaptive()).answer(queries)
+        held.append(np.mean((found.low <= truth) & (truth <= found.high)))
+    return float(np.mean(held))
+
+
+@pytest.mark.parametrize(
+    ("counts", "epsilon", "side"),
+    [(PEAKS, 0.05, 24), (PEAKS, 0.05, 40), (LINES, 0.02, 1), (LINES, 0.02, 3)],
+    ids=["peaks, 24", "peaks, 40", "lines, cells", "lines, 3"],
+)
+def test_intervals_hold_where_smoothing_errs(counts: NDArray[np.int64], epsilon: float, side: int) -> None:
+    assert coverage(counts, epsilon, side, releases=12) >= 0.94
+
+
+def test_the_fullest_cells_are_held_where_noise_does_not_hide_them() -> None:
+    held = []
+    for seed in range(5):
+        table = release_of(PLANE, PEAKS, 0.05, seed, vc.Adaptive()).marginal("a", "b")
+        held.append(np.mean(((table.low <= PEAKS) & (table.high >= PEAKS))[PEAKS == 500]))
+    assert np.mean(held) >= 0.9
+
+
+FLAT = np.full((64, 64), 20)
+
+
+@pytest.mark.parametrize("estimator", ["least_squares", "best", "observed"])
+@pytest.mark.parametrize(("split", "threshold", "passes"), [(0.9, 3.0, 0), (0.5, 3.0, 1)])
+def test_single_cells_that_growing_picked_out_of_the_noise_are_held(
+    estimator: str, split: float, threshold: float, passes: int
+) -> None:
+    held: list[bool] = []
+    strategy = vc.Adaptive(partition="grow", split=split, threshold=threshold, smooth=passes)
+    for seed in range(10):
+        release = release_of(PLANE, FLAT, 0.3, seed, strategy)
+        operator = release.record.measurements[1].operator
+        assert isinstance(operator, RegionCounts)
+        lone = np.argwhere(operator.sizes[operator.chosen] == 1)
+        if len(lone):
+            found = release.answer(vc.Workload.ranges(PLANE, lone, lone), estimator=estimator)
+            held += list((found.low <= 20) & (found.high >= 20))
+    assert len(held) >= 10
+    assert np.mean(held) >= 0.9
+
+
+@pytest.mark.parametrize("partition", ["grow", "kd", "blocks"])
+@pytest.mark.parametrize("estimator", ["least_squares", "best"])
+def test_a_question_has_one_answer_however_it_is_asked(partition: str, estimator: str) -> None:
+    release = release_of(SCHEMA, SMOOTH, 0.5, 5, vc.Adaptive(partition=partition, split=0.5, threshold=1.0, smooth=1))
+    asked = {"age": 20, "hours": (8, 40)}
+    alone = release.count(**asked, estimator=estimator)
+    listed = release.answer(vc.Workload(SCHEMA, [asked, {}]), estimator=estimator)[0]
+    grouped = release.marginal("age", where={"hours": (8, 40)}, estimator=estimator)[20]
+    by_sql = release.count("SELECT COUNT(*) FROM t WHERE hours BETWEEN 8 AND 40 GROUP BY age", estimator=estimator)[20]
+    split = release.marginal("age", where="hours BETWEEN 8 AND 40 AND (age < 30 OR age > 40)", estimator=estimator)[20]
+    for other in (listed, grouped, by_sql, split):
+        for name in ("value", "low", "high", "stddev"):
+            assert getattr(other, name) == pytest.approx(getattr(alone, name), rel=1e-6)
+
+
+def test_large_shares_of_many_regions_are_counted_and_not_bounded() -> None:
+    blocks = np.kron(np.random.default_rng(0).integers(0, 400, (6, 8)), np.ones((8, 8), dtype=np.int64))
+    release = release_of(SCHEMA, blocks, 0.5, 1, vc.KdTree(split=0.5))
+    regions = release.record.measurements[1]
+    assert isinstance(regions.operator, RegionCounts)
+    assert regions.operator.regions > 20
+    everything = release.answer(vc.Workload(SCHEMA, [{}]), estimator="least_squares")
+    totals_alone = np.sqrt(regions.operator.regions) * regions.noise.stddev
+    assert everything.stddev[0] <= 1.31 * totals_alone
+
+
+@pytest.mark.parametrize("condition", [None, "hours < 5 OR hours > 20"])
+@pytest.mark.parametrize("partition", ["grow", "blocks"])
+def test_distribution_functions_have_the_noise_of_their_prefixes(partition: str, condition: str | None) -> None:
+    release = release_of(SCHEMA, SMOOTH, 0.5, 6, vc.Adaptive(partition=partition, split=0.5))
+    groups = release._estimate("least_squares").grouped(read_query(SCHEMA, condition or {}), [0])
+    variances = groups.prefix_variances(1, 0)
+    for age in (0, 20, 47):
+        text = f"age <= {age}" + (f" AND ({condition})" if condition else "")
+        assert np.sqrt(variances[age]) == pytest.approx(release.count(text, estimator="least_squares").stddev)
+    assert np.sqrt(groups.variance_of(np.ones(48))) == pytest.approx(np.sqrt(variances[-1]))
+
+
+def test_blocks_of_two_laws_of_small_scales_are_held_as_often_as_stated() -> None:
+    counts = np.random.default_rng(0).poisson(3, (64, 64))
+    corners = np.stack(np.meshgrid(*[np.arange(0, 64, 16)] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+    queries, truth = vc.Workload.ranges(PLANE, corners, corners + 15), counts.reshape(4, 16, 4, 16).sum((1, 3)).ravel()
+    held = []
+    for seed in range(60):
+        release = release_of(PLANE, counts, 2.8, seed, vc.Adaptive("blocks", split=0.1, side=16))
+        found = release.answer(queries, estimator="least_squares", interval="guaranteed")
+        held.append(np.mean((found.low <= truth) & (truth <= found.high)))
+    assert np.mean(held) >= 0.94
+
+
+def test_a_total_of_large_scale_beside_cells_of_small_has_no_far_too_wide_interval() -> None:
+    release = release_of(PLANE, FLAT, 7, 1, vc.Adaptive(side=64))
+    answer = release.count(estimator="least_squares")
+    assert (answer.high - answer.low) / 2 <= 2.6 * answer.stddev
+
+
+def test_cubes_too_large_for_smooth_tables_are_refused_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = release_of(SCHEMA, SMOOTH, 1, 1, vc.Adaptive())
+    monkeypatch.setattr(shrunken, "available_memory", lambda: 1000)
+    with pytest.raises(CapacityError, match="use estimator='least_squares'"):
+        release.count(age=3)
+    assert release.count(age=3, estimator="least_squares").value == pytest.approx(SMOOTH[3].sum(), abs=60)
+
+
+@pytest.mark.filterwarnings("ignore:every cell became a region")
+@pytest.mark.parametrize("partition", ["grow", "kd"])
+def test_noise_that_rounds_to_none_still_makes_a_release(partition: str) -> None:
+    release = release_of(SCHEMA, ROUGH, 2000, 1, vc.Adaptive(partition=partition, split=0.5))
+    for estimator in ("best", "least_squares", "observed"):
+        answer = release.count(age=3, hours=(2, 9), estimator=estimator)
+        assert (answer.value, answer.low, answer.high) == pytest.approx((ROUGH[3, 2:10].sum(),) * 3)
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (64, 96), (5, 1, 300)])

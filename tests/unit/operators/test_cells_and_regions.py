@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
 from veilcube.operators import RegionCounts, cells_and_regions, read_operator
-from veilcube.operators.cells_and_regions import CellsAndRegions
+from veilcube.operators.cells_and_regions import CellsAndRegions, block_moments, step_moments
+from veilcube.operators.region_overlaps import CellLists
 from veilcube.operators.regions import Blocks, block_parts
 from veilcube.schema import Region
 
@@ -64,17 +65,88 @@ def test_moments_over_a_grid_are_exact(shape: tuple[int, ...], parts: tuple[int,
     assert not found.bounded
 
 
-def test_moments_over_any_regions_are_never_too_small() -> None:
-    labels = np.random.default_rng(2).integers(0, 12, (8, 9))
+def kd_labels() -> NDArray[np.int64]:
+    """Return boxes that are no grid."""
+    labels = np.zeros((8, 9), dtype=np.int64)
+    labels[:3, 4:], labels[3:, :2], labels[3:, 2:], labels[6, 5] = 1, 2, 3, 4
+    labels[6:, 5:] = 4
+    labels[6:, 2:5] = 5
+    return labels
+
+
+ANY_REGIONS = [np.random.default_rng(2).integers(0, 12, (8, 9)), kd_labels()]
+
+
+@pytest.mark.parametrize("labels", ANY_REGIONS, ids=["scattered", "boxes"])
+def test_moments_over_any_regions_are_exact(labels: NDArray[np.int64]) -> None:
     low, high = blocks_of_cells(labels.shape, 3)
     weights = weights_of(low, high, labels)
     both = CellsAndRegions(RegionCounts.of(labels), CELLS, REGIONS)
     found = both.moments_of_rectangles(low, high)
+    regions = [both.moments_of_region(_box(labels.shape, *ends)) for ends in zip(low, high, strict=True)]
+    assert not found.bounded
+    for power, name in ((2, "second"), (4, "fourth"), (6, "sixth")):
+        exact = (weights**power).sum(axis=1)
+        np.testing.assert_allclose(getattr(found, name), exact)
+        np.testing.assert_allclose([getattr(one, name) for one in regions], exact)
+
+
+def test_boxes_are_met_one_by_one_where_that_takes_fewer_steps() -> None:
+    overlaps = CellsAndRegions(RegionCounts.of(kd_labels()), CELLS, REGIONS).overlaps
+    low, high = np.array([[0, 0], [1, 1]]), np.array([[7, 8], [1, 2]])
+    assert overlaps.steps_of_blocks(low, high).tolist() == [6, 2]
+    scattered = CellsAndRegions(RegionCounts.of(ANY_REGIONS[0]), CELLS, REGIONS).overlaps
+    assert scattered.steps_of_blocks(low, high).tolist() == [72, 2]
+
+
+@pytest.mark.parametrize("labels", ANY_REGIONS, ids=["scattered", "boxes"])
+def test_moments_of_too_many_large_blocks_are_never_too_small(
+    labels: NDArray[np.int64], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells_and_regions, "STEPS_OF_A_CALL", 30)
+    monkeypatch.setattr(cells_and_regions, "STEPS_OF_A_QUESTION", 0)
+    low, high = blocks_of_cells(labels.shape, 3)
+    weights = weights_of(low, high, labels)
+    answers = CellsAndRegions(RegionCounts.of(labels), CELLS, REGIONS)
+    found = answers.moments_of_rectangles(low, high)
     assert found.bounded
     for power, moment in ((2, found.second), (4, found.fourth), (6, found.sixth)):
         assert (moment >= (weights**power).sum(axis=1) * (1 - 1e-9)).all()
-    exact = [both.moments_of_region(_box(labels.shape, *ends)).second for ends in zip(low, high, strict=True)]
-    np.testing.assert_allclose(exact, (weights**2).sum(axis=1))
+    kept = answers.kept_share(answers.paired_of_rectangles(low, high))
+    assert (kept <= kept_shares(low, high, labels) + 1e-12).all()
+    assert (kept > 0).all()
+
+
+@pytest.mark.parametrize("labels", ANY_REGIONS, ids=["scattered", "boxes"])
+def test_prefixes_of_lists_have_the_moments_of_their_cells_together(labels: NDArray[np.int64]) -> None:
+    answers = CellsAndRegions(RegionCounts.of(labels), CELLS, REGIONS)
+    rows = CellLists(np.arange(labels.size), np.arange(0, labels.size + 1, 9))
+    first, rest = answers.paired_of_prefixes(rows)
+    everything = answers.overlaps.of_lists(CellLists(np.arange(labels.size), np.array([0, labels.size])))
+    weighed = step_moments(everything, (first, rest), 0.7, -0.3)
+    for row in range(8):
+        query = np.where(np.arange(8) <= row, 0.7, -0.3)[:, np.newaxis] * np.ones(9)
+        exact, inside = answers.paired_of_query(query), answers.paired_of_query((query > 0).astype(np.float64))
+        np.testing.assert_allclose(first.cells.fourth[row], inside.cells.fourth)
+        for ours, theirs in ((weighed.cells, exact.cells), (weighed.totals, exact.totals)):
+            np.testing.assert_allclose(ours.second[row], theirs.second)
+            assert ours.fourth[row] >= theirs.fourth * (1 - 1e-9)
+    assert rest.cells.second[-1] == 0
+
+
+def test_without_any_noise_there_is_nothing_to_correct() -> None:
+    answers = CellsAndRegions(RegionCounts.of(kd_labels()), 0.0, 0.0)
+    assert (answers.gains == 0).all()
+    assert answers.moments_of_rectangles(np.array([[0, 0]]), np.array([[7, 8]])).second.tolist() == [0.0]
+    grid = Blocks((4, 4), (2, 2))
+    free = CellsAndRegions(RegionCounts.of(grid.labels), 0.0, 0.0, grid)
+    assert free.moments_of_rectangles(np.array([[0, 0]]), np.array([[3, 2]])).second.tolist() == [0.0]
+
+
+def test_many_short_axes_are_planned_at_once() -> None:
+    shape = (2,) * 30
+    found = block_moments(Blocks(shape, shape), CELLS, REGIONS, np.zeros((1, 30), np.int64), np.ones((1, 30), np.int64))
+    assert found.variance(CELLS, REGIONS)[0] == pytest.approx(2**30 * CELLS * REGIONS / (CELLS + REGIONS))
 
 
 def _box(shape: tuple[int, ...], low: NDArray[np.int64], high: NDArray[np.int64]) -> Region:
@@ -97,25 +169,15 @@ def test_what_totals_keep_of_a_variance_is_exact_over_a_grid(shape: tuple[int, .
     answers = CellsAndRegions(RegionCounts.of(grid.labels), CELLS, REGIONS, grid)
     low, high = blocks_of_cells(shape, seed=1)
     expected = kept_shares(low, high, grid.labels)
-    assert answers.kept_share_of_rectangles(low, high) == pytest.approx(expected, abs=1e-12)
-    region = _box(shape, low[0], high[0])
-    assert answers.kept_share_of_region(region) == pytest.approx(expected[0], abs=1e-12)
+    assert answers.kept_share(answers.paired_of_rectangles(low, high)) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("listed", [0, 512])
-def test_what_totals_keep_of_a_variance_is_never_too_large_over_any_regions(
-    listed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cells_and_regions, "MOST_LISTED_CELLS", listed)
-    labels = np.random.default_rng(2).integers(0, 12, (8, 9))
+@pytest.mark.parametrize("labels", ANY_REGIONS, ids=["scattered", "boxes"])
+def test_what_totals_keep_of_a_variance_is_exact_over_any_regions(labels: NDArray[np.int64]) -> None:
     answers = CellsAndRegions(RegionCounts.of(labels), CELLS, REGIONS)
     low, high = blocks_of_cells(labels.shape, seed=2)
-    exact, found = kept_shares(low, high, labels), answers.kept_share_of_rectangles(low, high)
-    if listed:
-        second = np.square(weights_of(low, high, labels)).sum(axis=1)
-        np.testing.assert_allclose(found * answers.moments_of_rectangles(low, high).second, exact * second)
-    assert (found <= exact + 1e-12).all()
-    assert (found > 0).all()
+    found = answers.kept_share(answers.paired_of_rectangles(low, high))
+    np.testing.assert_allclose(found, kept_shares(low, high, labels))
 
 
 def test_regions_are_counted_in_whole_numbers_and_spread_evenly() -> None:

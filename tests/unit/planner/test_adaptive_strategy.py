@@ -67,6 +67,43 @@ def test_a_split_that_leaves_a_step_nothing_is_refused(split: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("split", "exact"),
+    [(np.float64(0.5), "1/2"), (np.float32(0.25), "1/4"), (1e-6, "1/1000000"), (0.99999, "99999/100000")],
+)
+def test_a_split_is_any_number_and_not_rounded_to_nothing(split: float, exact: str) -> None:
+    assert vc.Adaptive(split=split).split == Fraction(exact)
+
+
+@pytest.mark.parametrize("parts", [(0, 0), (-1, 3), "ab", (2.5, 2), (True, 2), ((1,), 2)])
+def test_parts_that_are_no_numbers_of_blocks_are_refused(parts: object) -> None:
+    with pytest.raises(PlanError, match="parts must name a whole number of blocks"):
+        vc.Adaptive(parts=parts)
+
+
+def test_parts_are_kept_as_whole_numbers_and_fit_the_schema() -> None:
+    assert vc.Adaptive(parts=[np.int64(2), 3]) == vc.Adaptive(parts=(2, 3))
+    with pytest.raises(PlanError, match="more blocks than it has cells"):
+        vc.plan(PLANE, 1, vc.Adaptive(parts=(1000, 1000)))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 2, 7])
+def test_the_planned_error_is_that_of_the_release_at_every_scale(epsilon: float) -> None:
+    plan = vc.plan(PLANE, epsilon, vc.Adaptive())
+    queries = vc.Workload(PLANE, [{"age": 3, "hours": 4}, {"age": (2, 40), "hours": (1, 80)}, {}, {"age": [1, 5, 7]}])
+    release = vc.release(vc.Cube(PLANE, np.ones(PLANE.shape, dtype=np.int64)), plan=plan)
+    answers = release.answer(queries, estimator="least_squares")
+    np.testing.assert_allclose(plan.stddev(queries), answers.stddev)
+    np.testing.assert_allclose(plan.half_widths(queries), (answers.high - answers.low) / 2)
+    assert plan.expected_error == pytest.approx(np.sqrt(np.mean(plan.stddev(plan.workload) ** 2)))
+
+
+def test_large_tables_are_refused_by_what_is_measured_and_not_by_what_is_planned() -> None:
+    counts = np.full(PLANE.shape, 2**59 // PLANE.cells)
+    release = vc.release(vc.Cube(PLANE, counts), 1, vc.Adaptive(split=0.9999))
+    assert release.count().value == pytest.approx(counts.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
     ("settings", "problem"),
     [
         ({"partition": "squares"}, "partition must be one of auto, blocks, grow, kd"),

@@ -106,3 +106,8 @@ class TestBlocks:
     def test_shapes_and_sides_must_be_whole_positive_and_match(self, shape: tuple[int, ...], sides: int) -> None:
         with pytest.raises(QueryError):
             block_regions(shape, sides)
+
+
+def test_a_threshold_beyond_all_floats_is_refused() -> None:
+    with pytest.raises(QueryError, match="threshold must be a finite number above 0"):
+        grow_regions([1, 2], 10**400)

@@ -18,6 +18,11 @@ from numpy.typing import NDArray
 # Queries are judged apart by how much they count in a cell: the lower half, the next 30%, 15%, and the highest 5%.
 SHARES_BELOW = (0.5, 0.8, 0.95)
 
+# Weights are taken in full if so many independent queries speak for them, else in proportion.
+ENOUGH_QUERIES = 30
+# What must be gained before least squares is left: a share of its variance, and so many standard errors of the gain.
+LEAST_GAIN, SURE_GAIN = 0.02, 1.0
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 # The sums of one table's cells over the blocks of a list.
@@ -29,7 +34,7 @@ class Evidence:
     """What queries of one size say, one by one: deviations d, variances V, their response to probes, and their level.
 
     ``own`` and ``moved`` are the products of the probes' effects on least squares with those on least squares itself
-    and on the other estimates; ``levels`` are what the other estimates count in a cell on average.
+    and on the other estimates; ``levels`` are what is counted around a cell on average.
     """
 
     deviations: Floats
@@ -68,16 +73,19 @@ class Blend:
         return cls(np.zeros(many), 1.0, 1.0, 0.0)
 
     @classmethod
-    def by(cls, evidence: Evidence) -> "Blend":
-        """Return the best weights for what some queries say."""
+    def by(cls, evidence: Evidence, independent: float) -> "Blend":
+        """Return the best weights for what some queries say, which overlap: as if so many of them were independent."""
         count = evidence.levels.size
         products = evidence.deviations @ evidence.deviations.T / count
         variance = float(evidence.variances.mean())
         # As a share of the probes' own variance, so that their luck cancels.
         gains = variance * (1 - evidence.moved.sum(axis=1) / max(float(evidence.own.sum()), 1e-300))
-        weights = least_risk(products, gains)
+        weights = least_risk(products, gains) * min(1.0, independent / ENOUGH_QUERIES)
         risk = variance - 2 * float(weights @ gains) + float(weights @ products @ weights)
-        return cls(weights, risk, variance, float(np.square(weights @ evidence.deviations).std()) / sqrt(count))
+        doubt = float(np.square(weights @ evidence.deviations).std()) / sqrt(max(min(count, independent), 1.0))
+        if variance - risk < max(LEAST_GAIN * variance, SURE_GAIN * doubt):
+            return cls.none(len(gains))
+        return cls(weights, risk, variance, doubt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +101,18 @@ class Blends:
         return cls(np.zeros(0), (Blend.none(many),))
 
     @classmethod
-    def by(cls, evidence: Evidence) -> "Blends":
-        """Judge the queries of each range of levels on their own; ranges that would be the same are one."""
-        borders = np.unique(np.quantile(evidence.levels, SHARES_BELOW))
+    def by(cls, evidence: Evidence, independent: float) -> "Blends":
+        """Judge the queries of each range of levels on their own; ranges that would be the same or too small are one.
+
+        Queries overlap, so that they are worth only so many ``independent`` ones.
+        """
+        shares = [share for share in SHARES_BELOW if (1 - share) * independent >= ENOUGH_QUERIES]
+        borders = np.unique(np.quantile(evidence.levels, shares))
         kind = np.searchsorted(borders, evidence.levels, side="right")
         present = np.unique(kind)
-        return cls(borders[present[1:] - 1], tuple(Blend.by(evidence.of(kind == number)) for number in present))
+        share = independent / evidence.levels.size
+        kinds = (evidence.of(kind == number) for number in present)
+        return cls(borders[present[1:] - 1], tuple(Blend.by(part, share * part.levels.size) for part in kinds))
 
     def kind_of(self, levels: Floats) -> Integers:
         """Return which blend is for queries of these levels."""
@@ -112,7 +126,11 @@ def least_risk(products: Floats, gains: Floats) -> Floats:
     what is allowed is the minimum, since the function is convex.
     """
     many, best, least = len(gains), np.zeros(len(gains)), 0.0
-    ridge = 1e-12 * float(np.trace(products)) + 1e-300
+    size_of_all = float(np.trace(products))
+    if not 0 < size_of_all < np.inf:
+        return best  # the other estimates say the same as least squares
+    # In units of the deviations, so that nothing leaves the range of a double.
+    products, gains, ridge = products / size_of_all, gains / size_of_all, 1e-12
     for size in range(1, many + 1):
         for chosen in map(list, combinations(range(many), size)):
             inner = products[np.ix_(chosen, chosen)] + ridge * np.eye(size)
@@ -132,6 +150,7 @@ class Answers:
     shape: tuple[int, ...]
     unbiased: Sums
     others: Sequence[Sums]
+    levels: Sums
     probes: Sequence[tuple[Sums, Sequence[Sums]]]
 
     def evidence(self, low: Integers, high: Integers, variances: Floats) -> Evidence:
@@ -143,5 +162,5 @@ class Answers:
             by = change(low, high)
             own += by * by
             moved += by * np.array([other(low, high) for other in changes])
-        levels = found.mean(axis=0) / (high - low + 1).prod(axis=1)
+        levels = self.levels(low, high) / (high - low + 1).prod(axis=1)
         return Evidence(found - plain, variances, own, moved, levels)

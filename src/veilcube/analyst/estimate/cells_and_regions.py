@@ -1,35 +1,41 @@
 """Least squares on an adaptive release: noisy cells and the noisy totals of regions, two laws of noise.
 
-The moments of the noise weights are put in units of the cells' noise, so that intervals are made as for any linear
-answer. Where the regions were chosen from the noisy cells themselves, the choice follows the noise a little, and naive
-intervals are too short: those are widened by a measured factor.
+The noises of cells and of totals add up their cumulants, each with those of its own law. Where the regions were chosen
+from the noisy cells themselves, the choice follows the noise a little, and naive intervals are too short: those are
+widened by a measured factor. A region of few cells may have been chosen because its noise stands out. A question
+about such regions as a whole also gets an interval that no choice can spoil: the narrower of that of their totals,
+whose noise was drawn afterwards, and that of their cells at a confidence that holds for all sets of as many joined
+cells.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.analyst.estimate.adaptive_groups import AdaptiveGroups
+from veilcube.analyst.estimate.asked import Asked, AskedBlocks, Table, asked_region
 from veilcube.analyst.estimate.base import Estimates
 from veilcube.analyst.estimate.grouping import group_cells
-from veilcube.analyst.estimate.intervals import with_intervals
-from veilcube.analyst.estimate.linear_groups import LinearGroups
-from veilcube.analyst.estimate.region_noise import RegionNoise
 from veilcube.operators import IdentityOperator, RegionCounts
-from veilcube.operators.block_sums import BlockSums
 from veilcube.operators.cells_and_regions import CellsAndRegions
-from veilcube.operators.moments import Moments
+from veilcube.operators.region_overlaps import CellLists, PairedMoments
 from veilcube.operators.regions import Blocks
+from veilcube.privacy.answer_noise import NoiseCumulants
+from veilcube.privacy.summed_noise import half_widths
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Region
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Small regions are often outliers of the noise that growing picked out, so questions about few cells stray further.
-WIDENING_OF_CHOSEN_REGIONS, WIDENING_OF_FEW_CELLS = 1.3, 2.2
+# Measured: large questions hold many regions whole and follow their choice, a cell or two hardly do.
+WIDENING_OF_CHOSEN_REGIONS, WIDENING_OF_FEW_CELLS = 1.3, 1.1
 FEW_CELLS = 16
+# Whole regions of at most so many cells, often outliers that growing picked out, get an interval that holds whatever
+# chose them.
+LARGEST_OUTLIER = 64
+LARGEST_CONFIDENCE = 1 - 1e-14
 
 
 def is_adaptive(record: ReleaseRecord) -> bool:
@@ -58,41 +64,6 @@ def blocks_of(record: ReleaseRecord) -> Blocks | None:
     return grid if np.array_equal(grid.labels, labels) else None
 
 
-@dataclass(frozen=True, eq=False)
-class UnitMoments:
-    """The moments of answers from cells and regions, in units of the noise of one cell, widened if need be."""
-
-    answers: CellsAndRegions
-    is_chosen: bool
-
-    def noise_weights(self, query: Floats) -> Floats:
-        """Return by how much each noise enters the answer to a query that weighs every cell, in units of the cells'."""
-        weights: Floats = self.answers.noise_weights(query) / np.sqrt(self._unit)
-        return weights * self._widening(np.asarray(np.count_nonzero(query)))
-
-    def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
-        """Return the moments of each block."""
-        return self._in_units(self.answers.moments_of_rectangles(low, high), (high - low + 1).prod(axis=1))
-
-    def moments_of_region(self, region: Region) -> Moments:
-        """Return the moments of a region of the cube; shape ()."""
-        size = np.asarray(sum(box.cells for box in region.boxes))
-        return self._in_units(self.answers.moments_of_region(region), size)
-
-    @property
-    def _unit(self) -> float:
-        # Noise so small that its variance is not a number above 0 enters no answer.
-        return self.answers.cell_variance or np.inf
-
-    def _widening(self, sizes: Integers) -> Floats:
-        return widening_of(sizes) if self.is_chosen else np.ones(sizes.shape)
-
-    def _in_units(self, moments: Moments, sizes: Integers) -> Moments:
-        unit = self._unit / self._widening(sizes) ** 2
-        second, fourth, sixth = moments.second / unit, moments.fourth / unit / unit, moments.sixth / unit / unit / unit
-        return Moments(second, fourth, sixth, bounded=moments.bounded)
-
-
 class AdaptiveEstimate:
     """The least-squares answers of an adaptive release."""
 
@@ -103,10 +74,10 @@ class AdaptiveEstimate:
         grid = blocks_of(record)
         self.answers = CellsAndRegions(regions.operator, cells.noise.variance, regions.noise.variance, grid)
         self.is_chosen = grid is None
-        self._noise, self._moments = cells.noise, UnitMoments(self.answers, self.is_chosen)
+        self.cells_measured, self.totals_measured = cells, regions
         self._cells = self.answers.solve(cells.values, regions.values)
         self._cells.setflags(write=False)
-        self._block_sums = BlockSums(self._cells)
+        self._table = Table(self._cells)
 
     def cells(self) -> Floats:
         """Return the least-squares estimate of every cell."""
@@ -114,19 +85,80 @@ class AdaptiveEstimate:
 
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         """Estimate the count of each block."""
-        moments = self._moments.moments_of_rectangles(low, high)
-        return with_intervals(self._block_sums(low, high), moments, self._noise, confidence)
+        return self.ask(AskedBlocks(self._cells.shape, low, high), confidence)
 
     def region(self, region: Region, confidence: float) -> Estimates:
         """Estimate the count of a region."""
-        moments = self._moments.moments_of_region(region)
-        value = group_cells(self._cells, region, ())[0]
-        return with_intervals(value, moments, self._noise, confidence)
+        return only(self.ask(asked_region(region), confidence))
 
-    def grouped(self, region: Region, axes: Sequence[int]) -> LinearGroups:
+    def grouped(self, region: Region, axes: Sequence[int]) -> AdaptiveGroups:
         """Estimate the counts inside a region for every combination of cells of the given axes."""
         sums, sizes = group_cells(self._cells, region, axes)
-        return LinearGroups(sums, sizes, self._noise, RegionNoise(self._moments, region, tuple(axes)))
+        return AdaptiveGroups(sums, sizes, region, tuple(axes), self.answers, self.cumulants, self.ask)
+
+    def ask(self, asked: Asked, confidence: float) -> Estimates:
+        """Estimate the count of each question."""
+        return self.holding_whole_regions(*self.linear(asked, confidence), asked, confidence)
+
+    def linear(self, asked: Asked, confidence: float) -> tuple[Estimates, PairedMoments]:
+        """Return the answers with the intervals that the moments of their noise give, and these moments."""
+        value, moments = asked.sums(self._table), asked.moments(self.answers)
+        noise = self.cumulants(moments, asked.sizes, largest_weight=1.0)
+        width = noise.half_widths(confidence)
+        return Estimates(value, value - width, value + width, np.sqrt(noise.second)), moments
+
+    def cumulants(self, moments: PairedMoments, sizes: Integers, *, largest_weight: float = np.inf) -> NoiseCumulants:
+        """Return the cumulants of the noise of answers about so many cells, widened where regions were chosen.
+
+        A count takes each noise by at most 1, a weighted sum by any weight.
+        """
+        of_laws = (
+            NoiseCumulants.of(part.noise, powers.second, powers.fourth, powers.sixth, bounded=powers.bounded)
+            for part, powers in ((self.cells_measured, moments.cells), (self.totals_measured, moments.totals))
+        )
+        cells, totals = of_laws
+        both = (cells + totals).with_weights_up_to(largest_weight)
+        return both.widened(widening_of(sizes)) if self.is_chosen else both
+
+    def holding_whole_regions(
+        self, found: Estimates, moments: PairedMoments, asked: Asked, confidence: float
+    ) -> Estimates:
+        """Return estimates whose intervals hold, for whole regions of few cells, what no choice can spoil."""
+        if not self.is_chosen:
+            return found
+        sizes = asked.sizes
+        at = np.flatnonzero((moments.whole == sizes) & (sizes >= 1) & (sizes <= LARGEST_OUTLIER))
+        middle, width = self._after_choice(asked.listed(at), confidence)
+        low, high = found.low.copy(), found.high.copy()
+        low[at], high[at] = np.minimum(low[at], middle - width), np.maximum(high[at], middle + width)
+        return Estimates(found.value, low, high, found.stddev)
+
+    def _after_choice(self, lists: CellLists, confidence: float) -> tuple[Floats, Floats]:
+        """Return the middle and the half-width for each list of cells that makes up whole regions."""
+        labels = self.answers.regions.chosen.ravel()[lists.cells]
+        numbers, sizes = np.repeat(np.arange(len(lists)), lists.sizes), self.answers.regions.sizes
+
+        def summed(values: Floats) -> Floats:
+            return np.bincount(numbers, weights=values, minlength=len(lists)).astype(np.float64)
+
+        own = summed(self.cells_measured.values.ravel()[lists.cells].astype(np.float64))
+        totals, regions = summed((self.totals_measured.values / sizes)[labels]), summed(1 / sizes[labels])
+        of_totals = half_widths(self.totals_measured.noise, np.rint(regions).astype(np.int64), confidence)
+        of_cells = np.zeros(len(lists))
+        neighbours = 2 * sum(size > 1 for size in self._cells.shape)
+        for size in np.unique(lists.sizes).tolist():
+            sets = self._cells.size * max(neighbours, 1) ** (size - 1)
+            level = min(1 - (1 - confidence) / sets, LARGEST_CONFIDENCE)
+            width = half_widths(self.cells_measured.noise, np.array([size]), level)
+            of_cells[lists.sizes == size] = width[0]
+        is_by_totals = of_totals <= of_cells
+        return np.where(is_by_totals, totals, own), np.where(is_by_totals, of_totals, of_cells)
+
+
+def only(found: Estimates) -> Estimates:
+    """Return the estimate of a single question; arrays of shape ()."""
+    value, low, high, stddev = (np.asarray(part[0]) for part in (found.value, found.low, found.high, found.stddev))
+    return Estimates(value, low, high, stddev)
 
 
 def widening_of(sizes: Integers) -> Floats:

@@ -3,9 +3,11 @@
 A block that narrows the attributes T cuts each of them in two, so it is one cell of a table of 2^|T| cells. Least
 squares knows the count of every part of the block that stands in a measured table, and with these all margins of that
 small table over measured attributes. Among the tables that have them, the one of maximum entropy has no further
-dependence; iterative proportional fitting finds it. Its error has two parts: the noise of the margins, and what
-dependence there is beyond them, which nothing measured. The latter is foretold as a part of what the widest margins
-added to the narrower ones.
+dependence; iterative proportional fitting finds it. Its error has three parts: the noise of the margins; the scatter of
+a table of whole people about any model, as of a Poisson count; and what dependence there is beyond the margins, which
+nothing measured. That is foretold as a part of what the widest margins added to the narrower ones. Where no margin
+holds two of the attributes together nothing is known of their dependence, and the interval reaches to the Fréchet
+bounds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +25,8 @@ SWEEPS = 60
 # No cell of a margin counts as emptier than this share of all rows: noise can make it negative.
 LEAST_SHARE = 1e-9
 UNMEASURED_PART = 0.5
+_DEVIATIONS_OF_95_PERCENT = 1.96
+_CLOSE_ENOUGH = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +52,29 @@ def foretell(narrowed: Axes, counts: Mapping[Axes, Floats], covariances: Floats)
     for number in range(len(parts)):
         moved = [fit_blocks(narrowed, parts, known + sign * steps[:, :, number]) for sign in (1, -1)]
         variances += np.square(np.maximum(*(np.abs(one - found) for one in moved)))
+    variances += np.maximum(found, 1.0)
+    if all(pair in counts for pair in combinations(narrowed, 2)):
+        beyond = UNMEASURED_PART * _added_by_the_widest(narrowed, parts, known, found)
+    else:
+        beyond = _reach_of_bounds(counts, found)
+    return Foretold(found, np.sqrt(variances + np.square(beyond)))
+
+
+def _added_by_the_widest(narrowed: Axes, parts: Sequence[Axes], known: Floats, found: Floats) -> Floats:
     widest = max(map(len, parts))
     narrower = [number for number, part in enumerate(parts) if len(part) < widest]
     simpler = fit_blocks(narrowed, [parts[number] for number in narrower], known[:, narrower])
-    beyond = UNMEASURED_PART * np.abs(found - simpler)
-    return Foretold(found, np.sqrt(variances + np.square(beyond)))
+    return np.abs(found - simpler)
+
+
+def _reach_of_bounds(counts: Mapping[Axes, Floats], found: Floats) -> Floats:
+    """Return how far the Fréchet bounds lie, in standard deviations of which 95% intervals take 1.96."""
+    total = counts[()]
+    widest = [counts[part] for part in _widest(list(counts))]
+    most = np.minimum.reduce([np.maximum(count, 0.0) for count in counts.values()])
+    least = np.maximum(np.sum(widest, axis=0) - (len(widest) - 1) * total, 0.0)
+    reach: Floats = np.maximum(np.abs(most - found), np.abs(found - least)) / _DEVIATIONS_OF_95_PERCENT
+    return reach
 
 
 def fit_blocks(narrowed: Axes, parts: Sequence[Axes], counts: Floats) -> Floats:
@@ -69,10 +91,13 @@ def fit_blocks(narrowed: Axes, parts: Sequence[Axes], counts: Floats) -> Floats:
         others = tuple(1 + place for axis, place in position.items() if axis not in axes)
         margins.append((np.expand_dims(margin, others), others))
     table = np.ones((len(counts), *(2,) * len(narrowed))) * total.reshape(-1, *(1,) * len(narrowed))
-    for _ in range(SWEEPS if len(margins) > 1 else 1):
+    found, before = table.reshape(len(counts), -1)[:, -1], np.full(len(counts), np.inf)
+    for _ in range(SWEEPS):
         for margin, others in margins:
             table *= margin / np.maximum(table.sum(axis=others, keepdims=True), 1e-300)
-    found: Floats = table.reshape(len(counts), -1)[:, -1]
+        if (np.abs(found - before) <= _CLOSE_ENOUGH * total).all():
+            break
+        before = found.copy()
     return found
 
 

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FORETOLD, TOLD = "max_entropy", "least_squares"
-MOST_NARROWED, MOST_GROUPS = 12, 100_000
+MOST_NARROWED, MOST_GROUPS = 8, 100_000
 ANY_CONFIDENCE = 0.95
 
 

@@ -50,6 +50,12 @@ class Smoother:
         return kept
 
 
+def surroundings(cells: Floats, along: Sequence[bool]) -> Floats:
+    """Return the mean of the cells around each one, on the axes along which neighbours may be alike."""
+    axes = [axis for axis, size in enumerate(cells.shape) if along[axis] and size > 1]
+    return _filtered(cells, _flat(REACH_OF_MEANS), 1, axes)
+
+
 PLAIN = Smoother((0.25, 0.5, 0.25))
 CURVED = Smoother((-1 / 16, 4 / 16, 10 / 16, 4 / 16, -1 / 16))
 

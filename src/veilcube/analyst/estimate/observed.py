@@ -11,21 +11,22 @@ narrow for others, whose intervals are widened as least squares' are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
+from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.estimate.adjusted import AdjustedGroups
+from veilcube.analyst.estimate.adaptive_groups import AdaptiveGroups
+from veilcube.analyst.estimate.asked import Asked, AskedBlocks, asked_region
 from veilcube.analyst.estimate.base import Estimates
 from veilcube.analyst.estimate.cells_and_regions import (
     AdaptiveEstimate,
     is_adaptive,
+    only,
     widening_of,
 )
-from veilcube.analyst.estimate.grouping import group_of
-from veilcube.analyst.observations import posterior
+from veilcube.analyst.observations import Posterior, posterior
 from veilcube.errors import QueryError
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Region
@@ -33,10 +34,13 @@ from veilcube.schema import Region
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-MOST_QUERIES = 20_000
+# Some fifty in a second.
+MOST_QUERIES = 2_000
 # Below this scale whole noises differ from continuous ones by more than rounding.
 LARGEST_DISCRETE_SCALE = 20
-# Below this one, the chance of any noise at all is less than 1e-27.
+# Beyond this standard deviation they are not summed one by one.
+WIDEST_DISCRETE = 2.0**13
+# Below this scale, the chance of any noise at all is less than 1e-27.
 LEAST_SCALE = 1 / 64
 
 
@@ -65,7 +69,8 @@ class ObservedEstimate:
         cells, regions = record.measurements
         self._unbiased = AdaptiveEstimate(record)
         self._cells, self._totals, self._regions = cells.values, regions.values, self._unbiased.answers.regions
-        self._scales = float(cells.noise.scale), float(regions.noise.scale)
+        self._noises = cells.noise, regions.noise
+        self._scales = [float(noise.scale) for noise in self._noises]
         self._summed = self._regions.apply(self._cells)
 
     def cells(self) -> Floats:
@@ -76,32 +81,28 @@ class ObservedEstimate:
 
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         """Estimate the count of each block."""
-        if len(low) > MOST_QUERIES:
+        return self.ask(AskedBlocks(self._cells.shape, low, high), confidence)
+
+    def region(self, region: Region, confidence: float) -> Estimates:
+        """Estimate the count of a region."""
+        return only(self.ask(asked_region(region), confidence))
+
+    def grouped(self, region: Region, axes: Sequence[int]) -> AdaptiveGroups:
+        """Estimate the counts inside a region for every combination of cells of the given axes."""
+        return replace(self._unbiased.grouped(region, axes), ask=self.ask)
+
+    def ask(self, asked: Asked, confidence: float) -> Estimates:
+        """Estimate the count of each question."""
+        if len(asked.sizes) > MOST_QUERIES:
             raise QueryError(
                 f"'observed' computes one posterior after another, for at most {MOST_QUERIES:,} questions at once; "
                 "use estimator='least_squares' for more"
             )
-        blocks = (
-            tuple(slice(first, last + 1) for first, last in zip(lows, highs, strict=True))
-            for lows, highs in zip(low, high, strict=True)
-        )
-        found = [self._posterior(self._cells[block], self._regions.chosen[block], confidence) for block in blocks]
-        return Estimates(*np.array(found, dtype=np.float64).reshape(-1, 4).T)
-
-    def region(self, region: Region, confidence: float) -> Estimates:
-        """Estimate the count of a region."""
-        inside = region.mask()
-        found = self._posterior(self._cells[inside], self._regions.chosen[inside], confidence)
-        return Estimates(*(np.asarray(part) for part in found))
-
-    def grouped(self, region: Region, axes: Sequence[int]) -> AdjustedGroups:
-        """Estimate the counts inside a region for every combination of cells of the given axes."""
-        unbiased = self._unbiased.grouped(region, axes)
-        shape = tuple(region.shape[axis] for axis in axes)
-        if prod(shape) > MOST_QUERIES:
-            raise QueryError(f"'observed' answers at most {MOST_QUERIES:,} groups; use estimator='least_squares'")
-        values = np.array([float(self.region(group_of(region, axes, at), 0.5).value) for at in np.ndindex(*shape)])
-        return AdjustedGroups(values.reshape(shape), unbiased, -np.inf)
+        cells, labels = self._cells.ravel(), self._regions.chosen.ravel()
+        each = [self._posterior(cells[chosen], labels[chosen], confidence) for chosen in asked.each()]
+        moments = asked.moments(self._unbiased.answers)
+        found = Estimates(*np.array(each, dtype=np.float64).reshape(-1, 4).T)
+        return self._unbiased.holding_whole_regions(found, moments, asked, confidence)
 
     def _posterior(self, cells: Integers, labels: Integers, confidence: float) -> tuple[float, float, float, float]:
         """Return value, low, high and standard deviation of the count of some cells."""
@@ -110,13 +111,27 @@ class ObservedEstimate:
         met, held = np.unique(labels, return_counts=True)
         own, left_over = int(cells.sum()), int((self._regions.sizes[met] - held).sum())
         others = int(self._totals[met].sum() - (self._summed[met].sum() - own))
-        of_cells, of_regions = self._scales
         if max(self._scales) < LEAST_SCALE:
             return float(own), float(own), float(own), 0.0
-        noises = {of_cells: left_over, of_regions: met.size} if of_cells != of_regions else {}
-        noises = {scale: many for scale, many in noises.items() if many} or {of_cells: left_over + met.size}
-        observations = [(own, {of_cells: int(cells.size)}), (others, noises)]
-        belief = posterior(observations, discrete=max(self._scales) <= LARGEST_DISCRETE_SCALE)
+        belief = self._belief((own, int(cells.size), 0), (others, left_over, met.size))
         low, high = belief.interval(confidence)
         middle, widening = belief.mean, float(widening_of(np.asarray(cells.size))) if self._unbiased.is_chosen else 1.0
         return middle, middle + widening * (low - middle), middle + widening * (high - middle), widening * belief.stddev
+
+    def _belief(self, *seen: tuple[int, int, int]) -> Posterior:
+        """Return the posterior from observed values, each with how many noises of cells and of totals are in it."""
+        variances = [noise.variance for noise in self._noises]
+        spread = sqrt(min(cells * variances[0] + totals * variances[1] for _, cells, totals in seen))
+        is_small = min(self._scales) <= LARGEST_DISCRETE_SCALE
+        is_discrete = is_small and spread <= WIDEST_DISCRETE
+        # So many whole noises are as good as continuous ones, if those have their variance.
+        scales = [sqrt(variance / 2) for variance in variances] if is_small and not is_discrete else self._scales
+        observations = []
+        for value, *many in seen:
+            noises: dict[float, int] = {}
+            for scale, count in zip(scales, many, strict=True):
+                if count:
+                    used = max(scale, LEAST_SCALE)
+                    noises[used] = noises.get(used, 0) + count
+            observations.append((value, noises))
+        return posterior(observations, discrete=is_discrete)

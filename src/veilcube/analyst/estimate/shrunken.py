@@ -15,18 +15,20 @@ from math import log2, prod, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.estimate.adjusted import AdjustedGroups
+from veilcube.analyst.estimate.adaptive_groups import AdaptiveGroups
+from veilcube.analyst.estimate.asked import Asked, AskedBlocks, Table, asked_region
 from veilcube.analyst.estimate.base import Estimates
 from veilcube.analyst.estimate.blending import Answers, Blend, Blends, Evidence
-from veilcube.analyst.estimate.cells_and_regions import AdaptiveEstimate, is_adaptive
-from veilcube.analyst.estimate.grouping import group_cells
-from veilcube.analyst.estimate.multiscale import CURVED, PLAIN
+from veilcube.analyst.estimate.cells_and_regions import AdaptiveEstimate, is_adaptive, only
+from veilcube.analyst.estimate.multiscale import CURVED, PLAIN, surroundings
 from veilcube.analyst.estimate.walk import project_onto_simplex
+from veilcube.errors import CapacityError
 from veilcube.operators import RegionCounts
 from veilcube.operators.block_sums import BlockSums
 from veilcube.operators.cells_and_regions import CellsAndRegions
 from veilcube.operators.parallel import compiled, share_out
 from veilcube.release import ReleaseRecord
+from veilcube.release.memory import available_memory, format_bytes
 from veilcube.schema import Nominal, Region
 
 Floats = NDArray[np.float64]
@@ -40,9 +42,13 @@ STEP_OF_A_PROBE = 0.1
 WIDENING = 1.3
 # However well it went, an interval never shrinks below this part of least squares'.
 LEAST_SHARE = 0.2
+# So many standard deviations of least squares away, smoothing contradicts what was measured.
+CONTRADICTION = 1.5
 SMOOTHERS = (PLAIN, CURVED)
 # Larger cubes are judged by boxes of so many cells.
 LARGEST_SAMPLE = 2**16
+# The tables, their details at two scales at once, and sums over blocks: measured.
+BYTES_PER_CELL = 260
 BOXES, CELLS_OF_A_BOX = 6, 2**13
 
 
@@ -61,6 +67,7 @@ class Shrunken:
 
     def fit(self, record: ReleaseRecord) -> "ShrunkenEstimate":
         """Return its answers about this release."""
+        _require_memory(record.schema.cells)
         smoothed = tuple(not isinstance(attribute, Nominal) for attribute in record.schema)
         return ShrunkenEstimate(AdaptiveEstimate(record), smoothed)
 
@@ -115,7 +122,16 @@ class Shrinking:
             pairs = zip(self(plain + STEP_OF_A_PROBE * change), tables, strict=True)
             changes = [BlockSums((after - before) / STEP_OF_A_PROBE) for after, before in pairs]
             probes.append((BlockSums(change), changes))
-        return Answers(plain.shape, BlockSums(plain), [BlockSums(table) for table in tables], probes)
+        levels = BlockSums(self.levels(tables))
+        return Answers(plain.shape, BlockSums(plain), [BlockSums(table) for table in tables], levels, probes)
+
+    def levels(self, tables: Sequence[Floats]) -> Floats:
+        """Return how much is counted around each cell: hardly any of it is the noise of the cell itself.
+
+        Were it that noise, then queries of a high level would be those of high noise, and the risk of leaving least
+        squares, which is high itself there, would be estimated far too low.
+        """
+        return surroundings(tables[0], self.smoothed)
 
 
 class ShrunkenEstimate:
@@ -131,8 +147,12 @@ class ShrunkenEstimate:
         return Shrinking(self._answers, self._smoothed)(self._plain)
 
     @cached_property
-    def _sums(self) -> list[BlockSums[np.float64]]:
-        return [BlockSums(table) for table in self._tables]
+    def _levels(self) -> Table:
+        return Table(Shrinking(self._answers, self._smoothed).levels(self._tables))
+
+    @cached_property
+    def _summed(self) -> list[Table]:
+        return [Table(table) for table in self._tables]
 
     @cached_property
     def _samples(self) -> list[tuple[Integers, Answers]]:
@@ -148,8 +168,7 @@ class ShrunkenEstimate:
 
     def cells(self) -> Floats:
         """Return the blended estimate of every cell."""
-        level = np.mean(self._tables, axis=0)
-        weights, _ = self._for_queries(np.ones(self._plain.shape), level)
+        weights, _ = self._for_queries(np.ones(self._plain.shape), self._levels.cells)
         blended = self._plain.copy()
         for weight, table in zip(weights, self._tables, strict=True):
             blended += weight * (table - self._plain)
@@ -157,33 +176,31 @@ class ShrunkenEstimate:
 
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         """Estimate the count of each block."""
-        unbiased = self._unbiased.rectangles(low, high, confidence)
-        sizes = (high - low + 1).astype(np.float64).prod(axis=1)
-        others = np.array([table(low, high) for table in self._sums])
-        return self._blended(unbiased, others, sizes, self._answers.kept_share_of_rectangles(low, high))
+        return self.ask(AskedBlocks(self._plain.shape, low, high), confidence)
 
     def region(self, region: Region, confidence: float) -> Estimates:
         """Estimate the count of a region."""
-        others = np.array([group_cells(table, region, ())[0] for table in self._tables])
-        size = np.asarray(float(sum(box.cells for box in region.boxes)))
-        kept = self._answers.kept_share_of_region(region)
-        return self._blended(self._unbiased.region(region, confidence), others, size, kept)
+        return only(self.ask(asked_region(region), confidence))
 
-    def grouped(self, region: Region, axes: Sequence[int]) -> AdjustedGroups:
+    def grouped(self, region: Region, axes: Sequence[int]) -> AdaptiveGroups:
         """Estimate the counts inside a region for every combination of cells of the given axes."""
-        unbiased = self._unbiased.grouped(region, axes)
-        others = np.array([group_cells(table, region, axes)[0] for table in self._tables])
-        weights, _ = self._for_queries(unbiased.sizes.astype(np.float64), others.mean(axis=0))
-        values = unbiased.counts + np.einsum("k...,k...->...", weights, others - unbiased.counts)
-        return AdjustedGroups(values, unbiased, -np.inf)
+        return replace(self._unbiased.grouped(region, axes), ask=self.ask)
 
-    def _blended(self, unbiased: Estimates, others: Floats, sizes: Floats, kept: Floats) -> Estimates:
-        weights, shares = self._for_queries(sizes, others.mean(axis=0))
+    def ask(self, asked: Asked, confidence: float) -> Estimates:
+        """Estimate the count of each question."""
+        plain, moments = self._unbiased.linear(asked, confidence)
+        others = np.array([asked.sums(table) for table in self._summed])
+        weights, shares = self._for_queries(asked.sizes.astype(np.float64), asked.sums(self._levels))
         # Smooth tables keep the totals of regions, so no blend errs less than those do.
-        shares = np.maximum(shares, np.sqrt(kept))
-        value = unbiased.value + np.einsum("k...,k...->...", weights, others - unbiased.value)
-        width = (unbiased.high - unbiased.value) * shares
-        return Estimates(value, value - width, value + width, unbiased.stddev * shares)
+        shares = np.maximum(shares, np.sqrt(self._answers.kept_share(moments)))
+        value = plain.value + np.einsum("k...,k...->...", weights, others - plain.value)
+        width = (plain.high - plain.value) * shares
+        # A lone peak: what was seen there is more than noise explains, so the interval must not leave it out.
+        is_far = np.abs(value - plain.value) > CONTRADICTION * plain.stddev
+        low = np.where(is_far, np.minimum(value - width, plain.low), value - width)
+        high = np.where(is_far, np.maximum(value + width, plain.high), value + width)
+        found = Estimates(value, low, high, plain.stddev * shares)
+        return self._unbiased.holding_whole_regions(found, moments, asked, confidence)
 
     def _for_queries(self, sizes: Floats, counts: Floats) -> tuple[Floats, Floats]:
         """Return each query's weights, and its interval's share of that of least squares: between two sizes' own."""
@@ -204,7 +221,11 @@ class ShrunkenEstimate:
         if bits not in self._blends:
             largest = max(prod(shape) for _, shape in sample_boxes(self._plain.shape))
             is_known = largest == self._plain.size or 2**bits <= largest
-            self._blends[bits] = Blends.by(self._evidence(bits)) if is_known else Blends.none(len(SMOOTHERS))
+            if is_known:
+                judged = sum(prod(shape) for _, shape in sample_boxes(self._plain.shape))
+                self._blends[bits] = Blends.by(self._evidence(bits), judged / 2**bits)
+            else:
+                self._blends[bits] = Blends.none(len(SMOOTHERS))
         return self._blends[bits]
 
     def _evidence(self, bits: int) -> Evidence:
@@ -214,6 +235,16 @@ class ShrunkenEstimate:
             variances = self._answers.moments_of_rectangles(low + corner, high + corner).second
             found.append(voices.evidence(low, high, variances))
         return Evidence.joined(found)
+
+
+def _require_memory(cells: int) -> None:
+    """Refuse cubes whose smooth tables would not fit, before any of them is made."""
+    needed, available = cells * BYTES_PER_CELL, available_memory()
+    if needed > available:
+        raise CapacityError(
+            f"estimator 'shrunken' needs about {format_bytes(needed)} for smooth tables, but only "
+            f"{format_bytes(available)} of memory are available; use estimator='least_squares'"
+        )
 
 
 def _share(blend: Blend) -> float:

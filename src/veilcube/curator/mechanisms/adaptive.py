@@ -23,6 +23,8 @@ from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.regions import grow_regions, kd_regions, smooth, smoothed_difference_stddev
 from veilcube.release import NoisyMeasurement
 
+# Noise that rounds to none at all still needs a scale to compare cells by; whole numbers are further apart than this.
+LEAST_STDDEV = 1e-6
 PROOF = "docs/proofs/adaptive.md#theorem-1"
 
 
@@ -55,6 +57,7 @@ class AdaptiveMechanism:
 
 def _chosen_regions(design: AdaptiveDesign, noisy: NDArray[np.int64], stddev: float) -> NDArray[np.int64]:
     """Return the regions that a design makes of noisy cells, as labels."""
+    stddev = max(stddev, LEAST_STDDEV)
     if design.partition == "grow":
         apart = design.threshold * smoothed_difference_stddev(design.passes, noisy.ndim, stddev)
         labels = grow_regions(smooth(noisy, design.passes), apart)
