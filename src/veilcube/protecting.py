@@ -65,10 +65,12 @@ def _from_history(ledger: Ledger, dataset: str, question: Question) -> str | Non
     """Tell what stored answers, which are public, say about a question that the budget refuses; None if nothing."""
     try:
         moment = Moment.from_data(question.schema, question.data)
-        past = ledger.history(dataset).under(question.schema).answered
-        if moment is None or moment.is_mean or len(past) > MOST_ANSWERS_TO_LEARN_FROM:
+        if moment is None or moment.is_mean or moment.size > MOST_ANSWERS_TO_LEARN_FROM:
             return None
-        found = KernelPCA().fit(past).answer(linear_queries(moment))
+        past = ledger.history(dataset).under(question.schema)
+        if past.measurements > MOST_ANSWERS_TO_LEARN_FROM:
+            return None
+        found = KernelPCA().fit(past.answered).answer(linear_queries(moment))
     except VeilcubeError:
         return None
     if moment.by:

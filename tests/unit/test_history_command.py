@@ -1,6 +1,8 @@
 """``veilcube history``: past answers listed, learned from and asked again, at no cost and in both manners of speech."""
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +122,38 @@ def test_a_refusal_offers_what_history_can_tell(ledger: vc.Ledger) -> None:
     with pytest.raises(BudgetExceededError, match=r"past answers tell its 80 values at no cost"):
         table.noisy_marginal("age", "sex", epsilon=1)
     assert ledger.budget("people").spent == 3
+
+
+def test_a_refusal_builds_no_query_where_answers_or_groups_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def built(_: object) -> None:
+        pytest.fail("queries were built for a refusal")
+
+    for module in ("protecting", "curator.ledger.history"):
+        monkeypatch.setattr(f"veilcube.{module}.linear_queries", built)
+    schema = vc.Schema([vc.Ordinal("x", 0, 59), vc.Ordinal("y", 0, 59)])
+    for dataset in ("many answers", "many groups"):
+        table = vc.protect(vc.Cube(schema, np.ones(schema.shape, int)), None, tmp_path / "new.db", dataset, 1)
+        past, asked = (table, table.where(x=(0, 5))) if dataset == "many answers" else (table.where(x=1), table)
+        past.noisy_marginal("x", "y", epsilon="1/2")
+        with pytest.raises(BudgetExceededError) as refusal:
+            asked.noisy_marginal("x", "y", epsilon=1)
+        assert "past answers" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("damage", ["DELETE FROM schemas", "UPDATE answers SET question = '{}'"])
+def test_show_calls_a_ledger_damaged_that_lost_its_schemas_or_questions(
+    ledger: vc.Ledger, call: Call, damage: str
+) -> None:
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        for trigger in ("schemas_not_deleted", "answers_not_updated"):
+            connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute(damage)
+        connection.commit()
+    done = call("history", "show", str(ledger.path), "people")
+    assert (done.code, done.err.count("\n")) == (8, 1)
+    assert "is damaged; restore a backup" in done.err
 
 
 def test_a_refusal_offers_nothing_where_there_is_no_history(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import argparse
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from math import isnan
 from pathlib import Path
 
@@ -30,14 +31,19 @@ class Size:
     epsilons: tuple[float, ...]
     parity_runs: int
     tables: int
-    contests: tuple[tuple[int, float], ...]
-    runs: int
-    others: int
+    contests: tuple[quantiles.Setting, ...]
 
 
-CONTESTS = ((1000, 0.1), (1000, 0.01), (4096, 0.1), (4096, 0.01), (2**17, 0.1))
-FULL = Size(100, 1000, 10**6, intervals.EPSILONS, 400, 40, CONTESTS, 40, 12)
-QUICK = Size(3, 200, 5000, (1.0, 0.05), 10, 4, ((1000, 0.1),), 4, 2)
+RUNS = {1000: 40, 4096: 20}  # by cells; runs on more of them take longer
+CONTESTS = (
+    *(
+        quantiles.Setting(shape, cells, epsilon, RUNS[cells])
+        for shape, cells, epsilon in product(quantiles.SHAPES, RUNS, (0.1, 0.01))
+    ),
+    quantiles.Setting("bell", 2**17, 0.1, 4),
+)
+FULL = Size(100, 1000, 10**6, intervals.EPSILONS, 400, 40, CONTESTS)
+QUICK = Size(3, 200, 5000, (1.0, 0.05), 10, 4, (quantiles.Setting("bell", 1000, 0.1, 4),))
 
 
 @dataclass
@@ -83,9 +89,8 @@ def run_maximum(findings: Findings) -> None:
 
 
 def run_quantiles(findings: Findings) -> None:
-    """Find 99 quantiles in three ways."""
-    size = findings.size
-    contests = [quantiles.run_contest(cells, epsilon, size.runs, size.others) for cells, epsilon in size.contests]
+    """Find 99 quantiles in four ways."""
+    contests = [quantiles.run_contest(setting) for setting in findings.size.contests]
     findings.verdicts += quantiles.judge_contests(contests)
     write_csv(findings.folder / "quantiles.csv", contests)
 

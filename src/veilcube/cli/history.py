@@ -21,7 +21,7 @@ from veilcube.cli.progress import progress_bar
 from veilcube.curator.ledger import Ledger, LedgerHistory, StoredAnswer
 from veilcube.curator.protected.canonical_region import region_from_data
 from veilcube.curator.protected.question import Question
-from veilcube.errors import QueryError, ReleaseFileError
+from veilcube.errors import QueryError, ReleaseFileError, VeilcubeError
 from veilcube.privacy import show_fraction, write_fraction
 from veilcube.query import Answers, Workload, grouped_regions, read_sql
 from veilcube.release import History
@@ -66,7 +66,8 @@ class Asked:
 @app.command()
 def show(url: LedgerUrl, dataset: DatasetName, as_json: JsonFlag = False) -> None:
     """List the noisy answers that were given, in their order."""
-    past = Ledger(url).history(dataset)
+    ledger = Ledger(url)
+    past = ledger.history(dataset)
     if as_json:
         print_json({"ledger": url, "dataset": dataset, "answers": [_facts(answer) for answer in past.answers]})
         return
@@ -77,7 +78,7 @@ def show(url: LedgerUrl, dataset: DatasetName, as_json: JsonFlag = False) -> Non
             answer.at,
             answer.analyst or "-",
             show_fraction(answer.statement.epsilon),
-            _words(past, answer),
+            _words(ledger, past, answer),
             _shown_values(answer),
         )
         for answer in past.answers
@@ -216,10 +217,13 @@ def _facts(stored: StoredAnswer) -> dict[str, object]:
     }
 
 
-def _words(past: LedgerHistory, stored: StoredAnswer) -> str:
+def _words(ledger: Ledger, past: LedgerHistory, stored: StoredAnswer) -> str:
     schema = past.schemas[stored.schema]
     details = {name: value for name, value in stored.question.items() if name not in ("kind", "where")}
-    region = region_from_data(schema, stored.question.get("where"))
+    try:
+        region = region_from_data(schema, stored.question.get("where"))
+    except VeilcubeError:
+        raise ledger.damaged() from None
     return Question(schema, region, str(stored.question.get("kind")), details).words
 
 

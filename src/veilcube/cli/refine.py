@@ -146,7 +146,7 @@ def _read_file(path: Path | None) -> list[Fact]:
     if path is None:
         return []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
         raise QueryError(f"the facts of {path} cannot be read; name a text file with one fact a line") from problem
     source, found = _read_source("unstated"), []

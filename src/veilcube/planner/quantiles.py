@@ -50,9 +50,9 @@ MOST_CELLS_OF_A_TREE = 2**22
 _CELLS_TO_REFINE = range(2**6, 2**14 + 1)
 # Up to how many rows a cell, in units of 1/epsilon, a refined tree misses by less: measured, like the part of its
 # least-squares error that its posterior leaves where rows are few.
-MOST_ROWS_IN_NOISE = 30
+MOST_ROWS_IN_NOISE = 120
 _POSTERIOR_LEAVES = 0.6
-# The share of epsilon for a noisy number of rows: its scale is a tenth of the border's rows, or less, on 64 cells.
+# The share of epsilon for a noisy number of rows: its scale is below a thirtieth of the border's rows on 64 cells.
 SHARE_OF_TOTAL = Fraction(1, 200)
 # Steps of the integral for E|X|, a trapezoid rule in log t: its error is below one in a thousand.
 _STEPS = np.exp(np.linspace(-9.0, 9.0, 300))

@@ -25,11 +25,17 @@ from veilcube.schema import Attribute, Ordinal, WholeNumbers
 
 Integers = NDArray[np.int64]
 PartValue: TypeAlias = Callable[[Integers, Integers], int]
-PartScores: TypeAlias = Callable[[Integers, Integers], Sequence[int]]
+PartScores: TypeAlias = Callable[[Integers, Integers], Sequence[int] | Integers]
 Output: TypeAlias = Literal["unlimited"] | Sequence[int]
 
 LARGEST_SENSITIVITY = 2**40
 MOST_VALUES = 2**20
+LONGEST_NAME = 200
+# More than any sum of rows that a sensitivity allows; a part beyond it does not have the sensitivity that it declares.
+LARGEST_RESULT = 2**120
+# Two scores, or two values of a domain, then differ by what a 64-bit integer can hold.
+LARGEST_SCORE = 2**61
+_LARGEST_INT64_SUM = 2**62
 _TRIALS = 64
 # Two cuts must leave no part without cells.
 _LEAST_CELLS_TRIED, _MOST_CELLS_TRIED = 4, 12
@@ -64,6 +70,8 @@ class DistributiveQuery:
             object.__setattr__(self, "output", _read_domain(self.output))
         elif self.output != "unlimited":
             raise QueryError("the output of a distributive query is 'unlimited' or a list of the values it may take")
+        if not isinstance(self.name, str) or len(self.name) > LONGEST_NAME:
+            raise QueryError(f"the name of a distributive query must be a text of at most {LONGEST_NAME} characters")
 
     @staticmethod
     def count() -> "DistributiveQuery":
@@ -85,7 +93,7 @@ class DistributiveQuery:
         """Return the query for the smallest number, among a finite domain."""
         return min_query(domain)
 
-    @property
+    @cached_property
     def domain(self) -> Integers | None:
         """The values that an answer may take; None if it is unlimited."""
         return None if isinstance(self.output, str) else np.array(self.output, dtype=np.int64)
@@ -112,9 +120,11 @@ class DistributiveQuery:
     def scores_of(self, numbers: Integers, rows: Integers) -> Integers:
         """Return the exact score of every value of the finite domain."""
         domain, scores = self.domain, np.asarray(self.part(numbers, rows))
-        if domain is None or scores.shape != domain.shape or scores.dtype.kind not in "iu":
+        is_whole = domain is not None and scores.shape == domain.shape and scores.dtype.kind in "iu"
+        if not is_whole or int(scores.min()) < -LARGEST_SCORE or int(scores.max()) > LARGEST_SCORE:
             raise QueryError(
-                "the part of a query with a finite output must give one whole score for each of its values"
+                "the part of a query with a finite output must give one whole score for each of its values, from "
+                "-2**61 to 2**61"
             )
         return scores.astype(np.int64)
 
@@ -145,10 +155,14 @@ class DistributiveQuery:
 
     def is_monotone(self, low: Sequence[int], high: Sequence[int]) -> bool:
         """Whether merging never falls where a result rises, tried between the ends of the results."""
+        widths = [b - a for a, b in zip(low, high, strict=True)]
+        if max(widths) > np.iinfo(np.int64).max:
+            return False
         generator = np.random.default_rng(_SEED)
         for _ in range(_TRIALS):
             one, other = (
-                [int(generator.integers(a, b, endpoint=True)) for a, b in zip(low, high, strict=True)] for _ in range(2)
+                [a + int(generator.integers(width, endpoint=True)) for a, width in zip(low, widths, strict=True)]
+                for _ in range(2)
             )
             lower, upper = list(map(min, one, other)), list(map(max, one, other))
             if self.merge_all(lower) > self.merge_all(upper):
@@ -179,17 +193,20 @@ def cell_numbers(attribute: Attribute) -> Integers:
 
 def count_query() -> DistributiveQuery:
     """Count rows: one more row is one more."""
-    return DistributiveQuery(lambda _, rows: int(rows.sum()), lambda a, b: a + b, 1, name="count")
+    return DistributiveQuery(
+        lambda _, rows: _weighted_total(np.ones_like(rows), rows, 1), lambda a, b: a + b, 1, name="count"
+    )
 
 
 def sum_query(low: int, high: int) -> DistributiveQuery:
     """Sum numbers, clipped to the bounds from low to high, which set the sensitivity."""
     if not all(isinstance(end, Integral) and not isinstance(end, bool) for end in (low, high)) or low > high:
         raise QueryError("the bounds of a sum must be two finite whole numbers, the lower one first; correct them")
+    heaviest = max(abs(int(low)), abs(int(high)), 1)
     return DistributiveQuery(
-        lambda numbers, rows: int((np.clip(numbers, low, high) * rows).sum()),
+        lambda numbers, rows: _weighted_total(np.clip(numbers, low, high), rows, heaviest),
         lambda a, b: a + b,
-        max(abs(int(low)), abs(int(high)), 1),
+        heaviest,
         name="sum",
     )
 
@@ -198,10 +215,13 @@ def max_query(domain: Sequence[int]) -> DistributiveQuery:
     """Find the largest number, among a finite domain, by the rank utility: rows that keep a value from being it."""
     values = np.array(_read_domain(domain))
 
-    def scores(numbers: Integers, rows: Integers) -> list[int]:
-        above = [int(rows[numbers > value].sum()) for value in values]
-        reaches = [bool(rows[numbers >= value].sum()) for value in values]
-        return [-(more if more else int(not reached)) for more, reached in zip(above, reaches, strict=True)]
+    def scores(numbers: Integers, rows: Integers) -> Integers:
+        order = np.argsort(numbers, kind="stable")
+        ascending, below = numbers[order], np.concatenate([[0], np.cumsum(rows[order])])
+        above = below[-1] - below[np.searchsorted(ascending, values, side="right")]
+        at_least = below[-1] - below[np.searchsorted(ascending, values, side="left")]
+        in_the_way: Integers = np.where(above > 0, above, (at_least == 0).astype(np.int64))
+        return -in_the_way
 
     return DistributiveQuery(scores, max, 1, tuple(values.tolist()), "max")
 
@@ -210,9 +230,13 @@ def min_query(domain: Sequence[int]) -> DistributiveQuery:
     """Find the smallest number, among a finite domain: the largest one of the domain turned over."""
     turned = max_query([-value for value in reversed(_read_domain(domain))])
     values = tuple(_read_domain(domain))
-    return DistributiveQuery(
-        lambda numbers, rows: turned.scores_of(-numbers, rows)[::-1].tolist(), min, 1, values, "min"
-    )
+    return DistributiveQuery(lambda numbers, rows: turned.scores_of(-numbers, rows)[::-1], min, 1, values, "min")
+
+
+def _weighted_total(weights: Integers, rows: Integers, heaviest: int) -> int:
+    """Return the exact sum, in Python's integers where 64 bits might wrap around and break the sensitivity."""
+    fits = heaviest * float(rows.sum(dtype=np.float64)) < _LARGEST_INT64_SUM
+    return int((weights * rows).sum() if fits else (weights.astype(object) * rows).sum())
 
 
 def _made_up_tables(numbers: Integers) -> list[tuple[Integers, Integers]]:
@@ -232,8 +256,11 @@ def _halves(numbers: Integers, rows: Integers) -> tuple[tuple[Integers, Integers
 
 
 def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise QueryError("the parts and merges of a distributive query must give whole numbers; round or rescale them")
+    if isinstance(value, bool) or not isinstance(value, Integral) or abs(int(value)) > LARGEST_RESULT:
+        raise QueryError(
+            "the parts and merges of a distributive query must give whole numbers from -2**120 to 2**120; round or "
+            "rescale them"
+        )
     return int(value)
 
 
@@ -244,6 +271,8 @@ def _read_domain(values: Sequence[int]) -> tuple[int, ...]:
         raise QueryError("the output domain must be whole numbers, such as range(1, 101)") from None
     if not read:
         raise QueryError("the output domain is empty; declare at least one value that may be the answer")
+    if max(map(abs, read)) > LARGEST_SCORE:
+        raise QueryError("the output domain must lie between -2**61 and 2**61; rescale the values")
     if len(read) > MOST_VALUES or any(one >= other for one, other in pairwise(read)):
         raise QueryError(f"the output domain must be at most {MOST_VALUES:,} ascending values, none of them twice")
     return read

@@ -130,6 +130,8 @@ class LinearQueries:
         A list of such mappings keeps their order, and so allows many functions of the same attributes.
         """
         mappings = [tables] if isinstance(tables, Mapping) else tables
+        if not isinstance(mappings, Sequence) or not all(isinstance(mapping, Mapping) for mapping in mappings):
+            raise QueryError('functions are a mapping such as {("age", "sex"): table}, or a list of such mappings')
         entries = [entry for mapping in mappings for entry in mapping.items()]
         return cls.of_terms(schema, [function_terms(schema, names, table) for names, table in entries])
 
@@ -153,9 +155,13 @@ class LinearQueries:
 
     def __getitem__(self, chosen: slice | Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]) -> "LinearQueries":
         """Return the queries that a slice, a mask or a list of positions chooses, in that order."""
-        wanted = np.arange(self.count)[chosen]
+        refusal = f"choose queries with a slice, a mask of length {self.count:,}, or a list of positions below that"
+        try:
+            wanted = np.arange(self.count)[chosen]
+        except (IndexError, TypeError, ValueError) as problem:
+            raise QueryError(refusal) from problem
         if wanted.ndim != 1:
-            raise QueryError("choose linear queries with a slice, a mask or a list of positions")
+            raise QueryError(refusal)
         first = np.searchsorted(self.owner, wanted, side="left")
         many = np.searchsorted(self.owner, wanted, side="right") - first
         within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)

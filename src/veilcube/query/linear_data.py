@@ -66,4 +66,7 @@ def _read_weights(data: object, size: int) -> Floats:
     listed = data.get("weights") if isinstance(data, Mapping) else None
     if not isinstance(listed, list) or not all(type(weight) in (int, float) for weight in listed):
         raise QueryError(_NOT_WELL_FORMED)
-    return np.array(listed, dtype=np.float64)
+    try:
+        return np.array(listed, dtype=np.float64)
+    except OverflowError as problem:
+        raise QueryError(_NOT_WELL_FORMED) from problem

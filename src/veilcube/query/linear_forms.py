@@ -12,6 +12,7 @@ from veilcube.schema import Attribute, Ordinal, Schema
 
 # Singular values below this share of the largest are rounding.
 _NEGLIGIBLE = 1e-12
+_HIGHEST_POWER = 1000
 
 
 def moment_term(schema: Schema, powers: Mapping[str, int]) -> Term:
@@ -23,8 +24,16 @@ def moment_term(schema: Schema, powers: Mapping[str, int]) -> Term:
         if isinstance(power, bool) or not isinstance(power, Integral) or power < 0:
             raise QueryError(f"the power of '{name}' in a moment must be a whole number, 0 or more")
         axis = schema.axis(name)
-        term[axis] = _numbers(schema.attributes[axis]) ** int(power)
+        term[axis] = _powers(schema.attributes[axis], int(power))
     return term
+
+
+def _powers(attribute: Attribute, power: int) -> Floats:
+    with np.errstate(over="ignore"):
+        found = np.power(_numbers(attribute), float(min(power, _HIGHEST_POWER)))
+    if power > _HIGHEST_POWER or not np.isfinite(found).all():
+        raise QueryError(f"the power of '{attribute.name}' in a moment leads beyond all numbers; ask for a lower one")
+    return np.asarray(found)
 
 
 def _numbers(attribute: Attribute) -> Floats:
@@ -38,7 +47,7 @@ def _numbers(attribute: Attribute) -> Floats:
 
 def fourier_term(schema: Schema, names: Sequence[str]) -> Term:
     """Return the coefficient Π (-1)^t over the named attributes, t being the number of the cell."""
-    if isinstance(names, str):
+    if isinstance(names, str) or not isinstance(names, Sequence):
         raise QueryError("a Fourier term is a list of attributes; put a single name into a list")
     axes = [schema.axis(name) for name in names]
     return {axis: np.where(np.arange(schema.shape[axis]) % 2 == 0, 1.0, -1.0) for axis in axes}
@@ -55,7 +64,11 @@ def wavelet_term(schema: Schema, nodes: Mapping[str, tuple[int, int, int]]) -> T
     for name, node in nodes.items():
         axis = schema.axis(name)
         size = schema.shape[axis]
-        if len(node) != 3 or not all(isinstance(cell, Integral) for cell in node):
+        if (
+            not isinstance(node, Sequence | np.ndarray)
+            or len(node) != 3
+            or not all(isinstance(cell, Integral) for cell in node)
+        ):
             raise QueryError(f"a wavelet node of '{name}' is three cell numbers: first, middle, end")
         first, middle, end = (int(cell) for cell in node)
         if not 0 <= first < middle < end <= size:
@@ -72,13 +85,17 @@ def function_terms(schema: Schema, names: Sequence[str], table: ArrayLike) -> li
     A table of rank r needs r of them (its singular value decomposition); one of whole numbers whose smaller side is no
     longer than that is kept row by row, so that its weights stay exact.
     """
-    axes = [schema.axis(name) for name in ([names] if isinstance(names, str) else names)]
-    values = np.array(table, dtype=np.float64)
+    listed = [names] if isinstance(names, str) else names
+    axes = [schema.axis(name) for name in listed] if isinstance(listed, Sequence) else []
     sizes = tuple(schema.shape[axis] for axis in axes)
     if len(axes) not in (1, 2) or len(set(axes)) != len(axes):
         raise QueryError("a function is given on one or two different attributes; write others as conditions")
+    try:
+        values = np.array(table, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        values = np.full(sizes, np.nan)
     if values.shape != sizes or not np.isfinite(values).all():
-        raise QueryError(f"a function on {', '.join(map(str, names))} needs a finite table of shape {sizes}")
+        raise QueryError(f"a function on {', '.join(listed)} needs a finite table of shape {sizes}")
     if len(axes) == 1:
         return [{axes[0]: values}]
     if values.shape[0] > values.shape[1]:

@@ -6,6 +6,7 @@ Nothing is assumed of the noise but that it is unbiased and its covariance known
 """
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,6 +22,8 @@ Floats = NDArray[np.float64]
 
 # What two exact answers to one query may differ by, relative to their size: rounding in sums of real weights.
 _ROUNDING = 1e-9
+# Fourth powers of larger answers and variances would leave floating point.
+_LARGEST = 1e60
 
 
 class History:
@@ -53,7 +56,7 @@ class History:
             raise QueryError(f"a history has one answer for each query: {len(queries)}, not an array {answers.shape}")
         self._schema, self._queries, self._values = schema, queries, answers
         self._variances, self._covariance = _read_noise(_numbers(variances, "variances"), len(queries))
-        self._privacy = privacy
+        self._promises: tuple[str, ...] = (privacy,) if privacy else ()
         for array in (self._values, self._variances):
             array.setflags(write=False)
         _refuse_contradictions(queries[self._variances == 0], answers[self._variances == 0])
@@ -85,8 +88,13 @@ class History:
 
     @property
     def privacy(self) -> str:
-        """The privacy promises under which the answers were given, in words."""
-        return self._privacy
+        """The privacy promises under which the answers were given, in words; what they cost adds up."""
+        return joined_promises(self._promises)
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """The promise of each source, one for each time that something was spent."""
+        return self._promises
 
     def __len__(self) -> int:
         return len(self._values)
@@ -96,12 +104,18 @@ class History:
 
     def __getitem__(self, chosen: slice | Sequence[int] | NDArray[np.integer] | NDArray[np.bool_]) -> "History":
         """Return the part of the history that a slice, a mask or a list of positions chooses."""
+        queries = self._queries[chosen]
         noise = self._variances[chosen] if self._covariance is None else self._covariance[chosen][:, chosen]
-        return History(self._schema, self._queries[chosen], self._values[chosen], noise, privacy=self._privacy)
+        return History(self._schema, queries, self._values[chosen], noise)._under(self._promises)
+
+    def _under(self, promises: tuple[str, ...]) -> "History":
+        """Set the promises of a history that was just made, and that nobody else holds yet."""
+        self._promises = promises
+        return self
 
     @classmethod
     def merge(cls, *histories: "History") -> "History":
-        """Join histories of one table whose noise is independent of each other's."""
+        """Join histories of one table whose noise is independent of each other's; their promises are all kept."""
         if not histories:
             raise QueryError("there is no history to merge; give at least one")
         schema = histories[0].schema
@@ -111,8 +125,8 @@ class History:
             return histories[0]
         queries = LinearQueries.concatenate([history.queries for history in histories])
         values = np.concatenate([history.values for history in histories])
-        promises = dict.fromkeys(history.privacy for history in histories if history.privacy)
-        return cls(schema, queries, values, _joined_noise(histories), privacy="; ".join(promises))
+        promises = tuple(promise for history in histories for promise in history.promises)
+        return cls(schema, queries, values, _joined_noise(histories))._under(promises)
 
     @classmethod
     def of_release(cls, record: ReleaseRecord, *, most_rows: int = MOST_ROWS) -> "History":
@@ -123,17 +137,28 @@ class History:
             if len(queries):
                 values = measurement.values.ravel() / multipliers
                 variances = measurement.noise.variance / np.square(multipliers)
-                parts.append(cls(record.schema, queries, values, variances, privacy=record.statement.words))
-        return cls.merge(*parts)
+                parts.append(cls(record.schema, queries, values, variances))
+        # One statement is about all measurements of a release together.
+        return cls.merge(*parts)._under((record.statement.words,))
+
+
+def joined_promises(promises: Sequence[str]) -> str:
+    """Return the promises of several sources as one text that says how often each of them was made."""
+    counted = Counter(promise for promise in promises if promise)
+    return "; ".join(
+        promise if times == 1 else f"{times} sources, each: {promise}" for promise, times in counted.items()
+    )
 
 
 def _numbers(values: ArrayLike, what: str) -> Floats:
     try:
         numbers = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, OverflowError) as problem:
         raise QueryError(f"the {what} of a history must be numbers") from problem
     if not np.isfinite(numbers).all():
         raise QueryError(f"the {what} of a history must be finite; leave out the queries that have none")
+    if (np.abs(numbers) > _LARGEST).any():
+        raise QueryError(f"the {what} of a history must not be beyond {_LARGEST:g}; leave out the queries with such")
     return numbers
 
 
@@ -149,8 +174,8 @@ def _read_noise(noise: Floats, queries: int) -> tuple[Floats, Floats | None]:
     if noise.ndim == 1 or not np.count_nonzero(noise - np.diag(variances)):
         return variances, None
     # An entry's square is at most the product of its variances; so exact answers have none but zeros.
-    limit = np.sqrt(np.outer(variances, variances)) * (1 + _ROUNDING)
-    if not np.allclose(noise, noise.T, rtol=1e-9, atol=0.0) or (np.abs(noise) > limit).any():
+    limit = np.outer(np.sqrt(variances), np.sqrt(variances))
+    if (np.abs(noise - noise.T) > _ROUNDING * limit).any() or (np.abs(noise) > limit * (1 + _ROUNDING)).any():
         raise QueryError("the covariance matrix of the history is not one: it must be symmetric and not indefinite")
     symmetric = (noise + noise.T) / 2
     symmetric.setflags(write=False)

@@ -231,8 +231,11 @@ def test_bad_input_is_refused_or_warned_about_in_one_sentence() -> None:
     with pytest.warns(UserWarning, match="has zeros"):
         vc.MaxEntropy(alpha=0.001, prior={"y": [1, 0, 1, 1]}).fit(history, total=ROWS)
     contradiction = vc.History(COIN, vc.Workload(COIN, [{"side": "heads"}, {"side": "tails"}]), [600, 700], [0, 0])
-    with pytest.warns(UserWarning, match="no distribution meets"):
+    with pytest.raises(QueryError, match="contradicts itself"):
         vc.MaxEntropy(alpha=1).fit(contradiction, total=1000)
+    too_many = vc.History(COIN, vc.Workload(COIN, [{"side": "heads"}]), [1200], [0])
+    with pytest.warns(UserWarning, match="no distribution meets"):
+        vc.MaxEntropy(alpha=1).fit(too_many, total=1000)
 
 
 def test_a_covariance_is_not_used_silently() -> None:

@@ -112,14 +112,22 @@ def test_truncating_empty_cells_at_zero_makes_sums_worse() -> None:
 
 
 def test_quantiles_of_one_budget_are_found_in_time_and_far_ahead_of_independent_draws() -> None:
-    found = quantiles.run_contest(1000, 0.1, runs=4, others=2)
+    found = quantiles.run_contest(quantiles.Setting("bell", 1000, 0.1, runs=2))
     assert found.ours < 0.1 * found.independent
     assert found.seconds < quantiles.SECONDS_BAR
 
 
+@pytest.mark.parametrize("strategy", [vc.Tree(), vc.Tree(refine=False)])
+def test_quantiles_are_read_from_a_release_as_it_reads_them_itself(strategy: vc.Tree) -> None:
+    counts = np.random.default_rng(4).poisson(20, 70)
+    release = vc.release(vc.Cube(vc.Schema([vc.Ordinal("place", 1, 70)]), counts), 0.1, strategy)
+    places = quantiles.released_quantiles(release)[::20]
+    assert [release.quantile("place", q / 100).value - 1 for q in range(1, 100, 20)] == places
+
+
 def test_a_way_that_misses_by_more_than_another_misses_the_bar() -> None:
     def verdict(ours: float) -> str:
-        contest = quantiles.Contest(1000, 0.1, "split", ours, 1.0, 900.0, 50.0, 2.0, 30.0, 2.0, 1.0)
+        contest = quantiles.Contest("bell", 1000, 0.1, "split", ours, 1.0, 900.0, 50.0, 2.0, 30.0, 2.0, 1.0)
         return quantiles.judge_contests([contest])[0].word
 
     assert [verdict(29.0), verdict(31.0)] == ["reached", "MISSED"]

@@ -111,7 +111,9 @@ def test_rows_are_added_and_never_changed(ledger: vc.Ledger, table: str) -> None
         "UPDATE answers SET scales = '[\"x\"]'",
         "UPDATE answers SET question = '{'||question",
         "UPDATE answers SET statement = '{}'",
+        "UPDATE answers SET scales = '[\"0\"]'",
         "UPDATE schemas SET described = '{}'",
+        "DELETE FROM schemas",
         "DELETE FROM answers WHERE id = 1",
     ],
 )
@@ -123,6 +125,38 @@ def test_damaged_answers_are_refused_in_a_sentence(ledger: vc.Ledger, damage: st
     change(ledger, *(f"DROP TRIGGER {name}" for name in names), damage)
     with pytest.raises(LedgerError, match="is damaged; restore a backup"):
         ledger.history("people")
+
+
+QUESTIONS = {
+    "count": lambda table: table.noisy_count(epsilon=1),
+    "mean": lambda table: table.noisy_mean("age", epsilon=1),
+    "marginal": lambda table: table.noisy_marginal("sex", epsilon=1),
+    "maximum": lambda table: table.noisy_max("age", epsilon=1),
+    "minimum": lambda table: table.noisy_min("age", epsilon=1, interval="1/2"),
+}
+
+
+@pytest.mark.parametrize("outcome", ["[]", "[1, 2, 3, 4]", "[99]", "[-1]", "[1, -1]", "[99, 1]"])
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_stored_values_that_do_not_fit_their_question_are_damage(ledger: vc.Ledger, kind: str, outcome: str) -> None:
+    fits = {"count": ["[99]", "[-1]"], "mean": ["[1, -1]", "[99, 1]"], "marginal": ["[1, -1]", "[99, 1]"]}
+    table = vc.protect(CUBE, ledger=ledger, dataset="people")
+    QUESTIONS[kind](table)
+    change(ledger, "DROP TRIGGER answers_not_updated", f"UPDATE answers SET outcome = '{outcome}'")
+    if outcome in fits.get(kind, []):
+        QUESTIONS[kind](table)
+    else:
+        with pytest.raises(LedgerError, match="is damaged; restore a backup"):
+            QUESTIONS[kind](table)
+    assert ledger.budget("people").spent == 1
+
+
+def test_a_question_that_its_schema_cannot_have_is_refused_as_damage(ledger: vc.Ledger) -> None:
+    vc.protect(CUBE, ledger=ledger, dataset="people").noisy_count(epsilon=1)
+    wrong = '{"kind": "moment", "powers": {"age": 1000}, "by": [], "where": []}'
+    change(ledger, "DROP TRIGGER answers_not_updated", f"UPDATE answers SET question = '{wrong}'")
+    with pytest.raises(LedgerError, match="restore a backup"):
+        _ = ledger.history("people").answered
 
 
 def test_lost_rows_about_parts_are_noticed_before_they_give_budget_away(ledger: vc.Ledger) -> None:

@@ -122,7 +122,7 @@ def test_intervals_of_refined_quantiles_hold_the_true_place_on_smooth_data(sprea
     counts = np.bincount(values.astype(np.int64), minlength=256)
     true = np.searchsorted(np.cumsum(counts), 20_000 * np.array(quantiles))
     held, missed, rows = [], [], []
-    for _ in range(60):
+    for _ in range(25):
         found = read_quantiles_from_refined_tree(counts, plan.split.quantiles, plan.refined, 0.8, discrete_laplace)
         held.append((np.array(found.first) <= true) & (true <= np.array(found.last)))
         missed.append(misses(counts, found.places, list(plan.split.quantiles)) <= found.rows)

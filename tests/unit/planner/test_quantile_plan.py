@@ -157,4 +157,4 @@ def test_a_choice_by_the_total_spends_epsilon_once_whatever_is_chosen(steps: int
 def test_the_noise_on_the_total_is_small_beside_the_border() -> None:
     choice = plan_by_total(64, PERCENTILES, 1)
     assert isinstance(choice, QuantileChoice)
-    assert choice.total_scale < choice.border / 9
+    assert choice.total_scale < choice.border / 30

@@ -32,6 +32,35 @@ def test_scores_of_a_maximum_are_the_rank_utility() -> None:
     assert scores.tolist() == [-4, -3, -1, -1, 0, -1]
 
 
+def test_scores_of_extremes_follow_their_definition_whatever_the_order_of_cells() -> None:
+    generator = np.random.default_rng(5)
+    for _ in range(30):
+        numbers, rows = generator.permutation(np.arange(-6, 7)), generator.integers(0, 3, 13)
+        domain = np.unique(generator.integers(-9, 10, 6))
+        above = [rows[numbers > value].sum() for value in domain]
+        below = [rows[numbers < value].sum() for value in domain]
+        none_up = [rows[numbers >= value].sum() == 0 for value in domain]
+        none_down = [rows[numbers <= value].sum() == 0 for value in domain]
+        largest = DistributiveQuery.max(domain.tolist()).scores_of(numbers, rows)
+        smallest = DistributiveQuery.min(domain.tolist()).scores_of(numbers, rows)
+        assert largest.tolist() == [-int(a if a else n) for a, n in zip(above, none_up, strict=True)]
+        assert smallest.tolist() == [-int(b if b else n) for b, n in zip(below, none_down, strict=True)]
+
+
+@pytest.mark.timeout(20)
+def test_extremes_of_many_cells_among_many_values_are_quick() -> None:
+    query = DistributiveQuery.max(range(2**18))
+    numbers = np.arange(2**18)
+    for _ in range(5):
+        assert query.value_of(numbers, np.ones(2**18, np.int64)) == 2**18 - 1
+
+
+def test_a_merge_of_far_results_is_still_tried_for_its_order() -> None:
+    assert DistributiveQuery(rows_in, max, 1).is_monotone([10**30, 0], [10**30 + 9, 5])
+    assert not DistributiveQuery(rows_in, lambda a, b: a - b, 1).is_monotone([10**30, 0], [10**30 + 9, 5])
+    assert not DistributiveQuery(rows_in, max, 1).is_monotone([0, 0], [2**64, 5])
+
+
 def test_counts_and_sums_are_linear_and_others_are_not() -> None:
     assert DistributiveQuery.count().is_linear
     assert DistributiveQuery.sum(-5, 5).is_linear
@@ -66,6 +95,9 @@ def test_a_query_that_breaks_its_promise_on_samples_is_refused(query: Distributi
         ((rows_in, max, 1, [3, 1]), "ascending"),
         ((rows_in, max, 1, [0.5]), "whole numbers"),
         ((rows_in, max, 1, "anything"), "'unlimited' or a list"),
+        ((rows_in, max, 1, [2**70]), r"between -2\*\*61 and 2\*\*61"),
+        ((rows_in, max, 1, [-(2**63), 0]), r"between -2\*\*61 and 2\*\*61"),
+        ((rows_in, max, 1, "unlimited", object()), "name of a distributive query"),
     ],
 )
 def test_a_query_that_is_not_well_formed_is_refused(arguments: tuple[object, ...], problem: str) -> None:

@@ -4,6 +4,7 @@ Both estimate the mean squared error of answers to queries like the past ones: t
 that were left out, less the mean variance of these (Theorem 4). The data are not touched, so nothing is spent.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ Floats = NDArray[np.float64]
 
 # The groups of a cross-validation are drawn with a fixed seed: the same history gives the same answers.
 _SEED = 20120326
+# Squared errors that fall by more than this share of the noise in the last step say that a larger alpha does better.
+_STILL_FALLING = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +30,16 @@ class AlphaSearch:
 
 
 def leave_one_out(spectrum: Spectrum, scales: Floats) -> AlphaSearch:
-    """Try every alpha of the grid on each answer, estimated from all others; ``scales`` undo the whitening."""
+    """Try every alpha of the grid on each answer, estimated from all others; ``scales`` undo the whitening.
+
+    Where the best is the last one and errors still fall there, the whole grid is tried.
+    """
     alphas = spectrum.grid()
-    return _search(alphas, spectrum.leave_one_out(alphas), scales)
+    errors = spectrum.leave_one_out(alphas)
+    if _is_cut_off(_squared(errors, scales), scales):
+        alphas = spectrum.grid(whole=True)
+        errors = spectrum.leave_one_out(alphas)
+    return _search(alphas, errors, scales)
 
 
 def cross_validate(
@@ -51,5 +61,21 @@ def cross_validate(
 
 
 def _search(alphas: Floats, errors: Floats, scales: Floats) -> AlphaSearch:
-    squared = np.square(scales) @ (np.square(errors) - 1.0) / scales.size
+    squared = _squared(errors, scales)
+    if _is_cut_off(squared, scales):
+        warnings.warn(
+            "the best alpha is the largest that was tried, so answers may be shrunk too much towards the prior; "
+            "compare alpha='likelihood' or a larger number",
+            stacklevel=5,
+        )
     return AlphaSearch(alphas, np.sqrt(np.maximum(squared, 0.0)), float(alphas[np.argmin(squared)]))
+
+
+def _squared(errors: Floats, scales: Floats) -> Floats:
+    """Return the mean squared error of each alpha's answers, in the units of answers."""
+    return np.asarray(np.square(scales) @ (np.square(errors) - 1.0) / scales.size)
+
+
+def _is_cut_off(squared: Floats, scales: Floats) -> bool:
+    falling = squared[-2] - squared[-1] > _STILL_FALLING * np.square(scales).mean()
+    return bool(falling and np.argmin(squared) == squared.size - 1)

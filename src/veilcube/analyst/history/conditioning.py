@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr, solve_triangular
 
 from veilcube.analyst.history.whitening import Combinations
 from veilcube.errors import QueryError
@@ -17,8 +18,11 @@ Floats = NDArray[np.float64]
 
 # Directions of exact queries that are this short, relative to the queries, repeat others.
 _REPEATED = 1e-10
-# What exact answers may disagree by, relative to their size.
-_ROUNDING = 1e-6
+# What exact answers may disagree by, relative to the numbers that are compared: where their queries depend on each
+# other but for rounding (eigenvalues below this), and where they nearly do.
+_ROUNDING, _DEPENDENT = 1e-9, 1e-14
+_NEARLY = 1e-6
+_FAR_ROUNDING = 1e-12  # what the largest answer leaves in all combinations
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +50,7 @@ class Conditioning:
         squares, vectors = np.linalg.eigh(between / np.outer(lengths, lengths))
         kept = squares > _REPEATED * max(len(lengths), 1)
         scaled = known / lengths
-        if np.abs(vectors[:, ~kept].T @ scaled).max(initial=0.0) > _ROUNDING * np.abs(scaled).max(initial=0.0):
+        if _is_contradiction(squares, vectors, kept, scaled):
             raise QueryError(
                 "the history contradicts itself: its exact answers, with the total if one was given, cannot all be "
                 "true; remove the wrong one or give it the variance it has"
@@ -60,3 +64,32 @@ class Conditioning:
         if self.has_total:
             across = np.column_stack([across, means])
         return np.asarray(across @ self.rows.T)
+
+
+def _is_contradiction(squares: Floats, vectors: Floats, kept: NDArray[np.bool_], scaled: Floats) -> bool:
+    """Whether some combination of the exact queries that is 0 has an answer that is not.
+
+    Each combination is compared with the answers it combines, not with the largest of all. What rounding of the
+    eigenvectors lets in from the others is its first-order perturbation, δ Σ |v'a| / λ.
+    """
+    largest = float(np.abs(scaled).max(initial=0.0))
+    null = squares <= _DEPENDENT * scaled.size
+    nearly = ~kept & ~null
+    if np.abs(vectors[:, nearly].T @ scaled).max(initial=0.0) > _NEARLY * largest:
+        return True
+    if not null.any():
+        return False
+    combinations = _separated(vectors[:, null].T)
+    delta = 10 * scaled.size * np.finfo(np.float64).eps
+    let_in = delta * float(np.linalg.norm((vectors[:, ~null].T @ scaled) / squares[~null]))
+    allowed = _ROUNDING * (np.abs(combinations) @ np.abs(scaled)) + _FAR_ROUNDING * largest + let_in
+    return bool((np.abs(combinations @ scaled) > allowed).any())
+
+
+def _separated(combinations: Floats) -> Floats:
+    """Return other combinations with the same span, each of as few queries as elimination finds."""
+    triangle, order = qr(combinations, mode="r", pivoting=True, check_finite=False)
+    count = len(combinations)
+    found = np.empty_like(combinations)
+    found[:, order] = solve_triangular(triangle[:, :count], triangle, check_finite=False)
+    return found

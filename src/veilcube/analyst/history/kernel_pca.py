@@ -20,13 +20,14 @@ from scipy.special import ndtri
 from veilcube.analyst.history.alpha import AlphaSearch, cross_validate, leave_one_out
 from veilcube.analyst.history.conditioning import Conditioning
 from veilcube.analyst.history.kernel import ProductKernel
-from veilcube.analyst.history.prior import Prior, read_prior
+from veilcube.analyst.history.prior import Prior, promises_of_prior, read_prior
 from veilcube.analyst.history.sources import HistorySource, read_history
 from veilcube.analyst.history.spectrum import Spectrum
 from veilcube.analyst.history.whitening import Whitening
 from veilcube.errors import CapacityError, QueryError
 from veilcube.query import Answer, Answers, LinearQueries, Workload
 from veilcube.release import History
+from veilcube.release.history import joined_promises
 from veilcube.release.memory import available_memory, format_bytes
 
 Floats = NDArray[np.float64]
@@ -36,6 +37,8 @@ _MATRICES = 5
 _QUERIES_AT_ONCE = 1024
 # The share of the total that exact answers may leave open and still count as telling all of it.
 _KNOWN = 1e-12
+# The share of a query's length that its mean must have for the query to say something of the total.
+_SAYS_NOTHING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +90,8 @@ class KernelPCA:
         whitening = Whitening.of(learned)
         conditioning = Conditioning.of(whitening.exact, products, means, learned.values, known)
         inside = conditioning.coordinates(products, means)
-        parts = _Parts(learned, kernel, whitening, conditioning, inside, means)
+        privacy = joined_promises([*learned.promises, *promises_of_prior(self.prior, history)])
+        parts = _Parts(learned, kernel, whitening, conditioning, inside, means, privacy)
         return self._decompose(parts, products, is_free=known is None and isinstance(self.alpha, str))
 
     def _decompose(self, parts: "_Parts", products: Floats, *, is_free: bool) -> "KernelPCAModel":
@@ -96,8 +100,8 @@ class KernelPCA:
         answers = noisy.apply(parts.history.values) - covered @ parts.conditioning.answers
         whitened = noisy.apply(noisy.apply(products).T)
         del products
+        drift = _free_drift(parts, covered, np.diagonal(whitened)) if is_free else None
         whitened -= covered @ covered.T
-        drift = _free_drift(noisy.apply(parts.means), covered @ parts.everything) if is_free else None
         scales = parts.whitening.scales
         is_in_groups = self.alpha == "cv" and answers.size >= 2 * self.folds
         # The decomposition works in the kernel's own memory, which only cross-validation needs afterwards.
@@ -126,6 +130,7 @@ class _Parts:
     conditioning: Conditioning
     inside: Floats  # the past queries' coordinates in the directions that are known exactly
     means: Floats
+    privacy: str
 
     @property
     def everything(self) -> Floats:
@@ -188,19 +193,19 @@ class KernelPCAModel:
         found = [self._estimate(piece) for piece in pieces] or [(np.empty(0),) * 3]
         value, stddev, tailed = (np.concatenate(part) for part in zip(*found, strict=True))
         width = stddev * _quantiles(tailed, float(confidence))
-        return Answers(value, value - width, value + width, stddev, float(confidence), self._parts.history.privacy)
+        return Answers(value, value - width, value + width, stddev, float(confidence), self._parts.privacy)
 
     def with_alpha(self, alpha: float) -> "KernelPCAModel":
         """Return what the same decomposition gives for another alpha; the total stays known, shrunk or free."""
-        return KernelPCAModel(self._parts, self._spectrum, float(KernelPCA(alpha=alpha).alpha), None)
+        return KernelPCAModel(self._parts, self._spectrum, _read_alpha(alpha), None)
 
     def values_for(self, workload: Workload | LinearQueries, alphas: Sequence[float]) -> Floats:
         """Return the bare answers for several alphas, (alphas, queries): to see what alpha does."""
-        queries = self._checked(workload)
-        found = np.empty((len(alphas), len(queries)))
+        queries, tried = self._checked(workload), [_read_alpha(alpha) for alpha in alphas]
+        found = np.empty((len(tried), len(queries)))
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
             part = self._project(queries[start : start + _QUERIES_AT_ONCE])
-            for row, alpha in enumerate(alphas):
+            for row, alpha in enumerate(tried):
                 weights = self._spectrum.weights(part.along, part.means, alpha)
                 found[row, start : start + len(part.known)] = part.known + weights @ self._spectrum.answers
         return found
@@ -270,10 +275,27 @@ def _quantiles(tailed: Floats, confidence: float) -> Floats:
     return np.asarray(np.clip(widened, normal, max(normal, -np.log1p(-confidence) / np.sqrt(2))))
 
 
-def _free_drift(means: Floats, known: Floats) -> Floats | None:
-    """Return what is not known of the total in the past queries; None where it is known, or they say nothing of it."""
-    drift = means - known
-    return drift if np.square(drift).sum() > _KNOWN * np.square(means).sum() else None
+def _free_drift(parts: _Parts, covered: Floats, squares: Floats) -> Floats | None:
+    """Return what is not known of the total in the noisy combinations; None where exact answers tell all of it.
+
+    ``squares`` are the squared lengths of the combinations, and ``covered`` their coordinates in what is known.
+    """
+    everything = parts.everything
+    told = float(everything @ everything)
+    if 1 - told <= _KNOWN:
+        return None
+    drift = np.asarray(parts.whitening.noisy.apply(parts.means) - covered @ everything)
+    if (np.abs(drift) > _SAYS_NOTHING * np.sqrt(squares)).any():
+        return drift
+    if told <= _SAYS_NOTHING**2:
+        raise QueryError("the history says nothing of the number of rows of the table; give it as total=...")
+    return None
+
+
+def _read_alpha(alpha: float) -> float:
+    if isinstance(alpha, str):
+        raise QueryError("alpha is a number from 0 to infinity here; it is chosen by a word in KernelPCA alone")
+    return float(KernelPCA(alpha=alpha).alpha)
 
 
 def _read_total(total: float | None) -> float | None:

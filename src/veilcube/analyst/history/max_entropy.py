@@ -9,15 +9,17 @@ not depend on the number of cells.
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.analyst.history.conditioning import Conditioning
 from veilcube.analyst.history.gibbs_fit import choose_alpha, fit_chains
 from veilcube.analyst.history.gibbs_sgd import descend
+from veilcube.analyst.history.kernel import ProductKernel
 from veilcube.analyst.history.max_entropy_dual import DualProblem, box
 from veilcube.analyst.history.max_entropy_error import learn_errors
 from veilcube.analyst.history.max_entropy_exact import (
@@ -32,10 +34,12 @@ from veilcube.analyst.history.max_entropy_model import Convergence, MaxEntropyMo
 from veilcube.analyst.history.max_entropy_tables import group_queries
 from veilcube.analyst.history.max_entropy_total import Total, estimate_total
 from veilcube.analyst.history.max_entropy_universe import ExactUniverse, SampledUniverse, Universe
-from veilcube.analyst.history.prior import Prior, read_prior
+from veilcube.analyst.history.prior import Prior, promises_of_prior, read_prior
 from veilcube.analyst.history.sources import HistorySource, read_history
+from veilcube.analyst.history.whitening import Combinations
 from veilcube.errors import QueryError
 from veilcube.release import History
+from veilcube.release.history import joined_promises
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float | None], None]
@@ -43,6 +47,8 @@ Progress = Callable[[float | None], None]
 ENGINES = ("auto", "exact", "gibbs", "sgd")
 # Misfit of answers that can be met, in units of their noise, beyond which the fit is said not to have converged.
 _CONVERGED = 0.5
+# Exact answers beyond this number are not compared with each other before the fit: it takes the cube of it.
+_MOST_COMPARED = 2000
 
 
 @dataclass(frozen=True)
@@ -89,12 +95,14 @@ class MaxEntropy:
         rows = _read_total(total) or estimate_total(groups, learned.values, learned.variances)
         noise = np.sqrt(learned.variances) / rows.value
         prior = read_prior(learned.schema, self.prior)
+        _refuse_contradictions(learned, prior, total)
+        privacy = joined_promises([*learned.promises, *promises_of_prior(self.prior, history)])
         shape, shares = learned.schema.shape, learned.values / rows.value
         problem = DualProblem(groups, shape, shares, noise, box(np.inf, noise), prior)
         engine = self._engine(shape)
         if engine == "exact":
-            return self._fit_exactly(learned, problem, rows, advance)
-        return self._fit_chains(learned, problem, rows, engine, advance)
+            return replace(self._fit_exactly(learned, problem, rows, advance), privacy=privacy)
+        return replace(self._fit_chains(learned, problem, rows, engine, advance), privacy=privacy)
 
     def _engine(self, shape: tuple[int, ...]) -> str:
         if self.engine == "exact" and prod(shape) > MOST_EXACT_CELLS:
@@ -170,12 +178,21 @@ def _model(history: History, problem: DualProblem, rows: Total, alpha: float, fi
     exact = history.variances == 0
     if (np.abs(gaps[exact]) > 1).any():
         warnings.warn(
-            "no distribution meets all exact answers of the history: they contradict each other or the total; "
+            "no distribution meets all exact answers of the history: some count would have to be below 0; "
             "give them the variance they have, or remove the wrong ones",
             stacklevel=4,
         )
     errors = learn_errors(problem, fitted.tables, fitted.weights, rows.value)
     return MaxEntropyModel(history.schema, fitted.weights, report, history.privacy, fitted.universe, errors, rows)
+
+
+def _refuse_contradictions(history: History, prior: tuple[Floats, ...], total: float | None) -> None:
+    """Refuse exact answers that no table can have, whatever its signs, as kernel PCA does."""
+    exact = history[history.variances == 0] if (history.variances == 0).any() else None
+    if exact is not None and len(exact) <= _MOST_COMPARED:
+        kernel = ProductKernel(prior)
+        products, means = kernel.between(exact.queries, exact.queries), kernel.means(exact.queries)
+        Conditioning.of(Combinations(np.arange(len(exact))), products, means, exact.values, total)
 
 
 def _read_total(total: float | None) -> Total | None:

@@ -24,6 +24,8 @@ _HALVINGS = 18
 _LARGEST_RATE = 4.0
 _NEARLY_EXACT = 1e-6
 _MOST_QUERIES = 2048
+# A measured count that is fitted below its noise may really be as large as so many standard deviations of it.
+_REACH = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,7 @@ def learn_errors(problem: DualProblem, tables: Sequence[Floats], weights: Floats
         low, high = (middle, high) if foretold(middle) < target else (low, middle)
     wider = max(1.0, target / foretold(high)) if noisy.any() else 1.0
     shapes = tuple(TableShape(group.axes, group.shape) for group in problem.groups)
-    return ErrorModel(shapes, tuple(part.belief(high, wider) for part in parts), high)
+    return ErrorModel(shapes, tuple(part.belief(high, wider, raised=True) for part in parts), high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +110,8 @@ class _Part:
     held: Marks
     gaps: Floats
 
-    def belief(self, rate: float, wider: float) -> TableBelief:
-        """Return the posterior under a rate, its variances widened."""
+    def belief(self, rate: float, wider: float, *, raised: bool = False) -> TableBelief:
+        """Return the posterior under a rate, its variances widened, and raised where noise hides what is there."""
         group = self.group
         prior = np.maximum(self.counts + rate**2 * np.square(self.counts), 1e-12)
         noise = np.maximum(np.square(self.deviation), np.square(_NEARLY_EXACT * max(float(self.deviation.max()), 1.0)))
@@ -124,11 +126,24 @@ class _Part:
             return TableBelief(spread)
         if group.dense is None or group.members.size > _MOST_QUERIES or not group.axes:
             return TableBelief(wider * prior)
+        if raised:
+            prior = self._raised(prior, group.dense)
         measured = np.vstack([group.dense, np.ones(group.size)])
         crossed = measured * prior
         noise = np.append(noise, _NEARLY_EXACT * max(1.0, float(prior.sum())))
         factor = cho_factor(crossed @ measured.T + np.diag(noise), lower=True)
         return TableBelief(wider * prior, crossed.T, wider * cho_solve(factor, crossed).T)
+
+    def _raised(self, prior: Floats, weights: Floats) -> Floats:
+        """Return the variances of cells, those under answers near 0 raised to what their noise could hide.
+
+        Noise that pushes a fitted count to 0 would else be taken for certainty that nothing is there.
+        """
+        low = (self.deviation > 0) & (np.abs(weights @ self.counts) < self.deviation)
+        squared = np.square(weights[low])
+        missing = np.maximum(np.square(_REACH * self.deviation[low]) - squared @ prior, 0.0)
+        each = missing / np.maximum(squared.sum(axis=1), np.finfo(np.float64).tiny)
+        return np.asarray(prior + np.max((squared > 0) * each[:, np.newaxis], axis=0, initial=0.0))
 
     def foretold(self, rate: float) -> Floats:
         """Return the squared error foretold for each noisy query, its own misfit unseen, in units of its noise."""

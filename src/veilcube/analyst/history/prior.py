@@ -2,12 +2,12 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilcube.analyst.history.sources import HistorySource, read_history
+from veilcube.analyst.history.sources import HistorySource, read_history, told_sources
 from veilcube.errors import QueryError
 from veilcube.query import Answers
 from veilcube.release import History
@@ -18,6 +18,8 @@ Prior: TypeAlias = Mapping[str, "ArrayLike | Answers"] | Answers | HistorySource
 
 # What a prior with zeros gives up to the uniform distribution: a cell of weight 0 could never be learned about.
 SHARE_OF_UNIFORM = 0.01
+# Exact answers count as having this share of the largest variance: exact for a prior, and noisy ones are not lost.
+_NEARLY_EXACT = 1e-8
 
 
 def read_prior(schema: Schema, prior: Prior) -> tuple[Floats, ...]:
@@ -41,6 +43,20 @@ def read_prior(schema: Schema, prior: Prior) -> tuple[Floats, ...]:
         _distribution(schema.names[axis], weights[axis], size) if axis in weights else np.full(size, 1 / size)
         for axis, size in enumerate(schema.shape)
     )
+
+
+def promises_of_prior(prior: Prior, history: HistorySource) -> tuple[str, ...]:
+    """Return the privacy promises that a prior adds to those of the history; what is in both is counted once."""
+    if prior is None:
+        return ()
+    if isinstance(prior, Answers):
+        return (prior.privacy,) if prior.privacy else ()
+    if isinstance(prior, Mapping):
+        given = [part.privacy for part in prior.values() if isinstance(part, Answers)]
+        return tuple(promise for promise in given if promise)
+    used = {id(source) for source in told_sources(history)}
+    others = [source for source in told_sources(prior) if id(source) not in used]
+    return read_history(cast("list[HistorySource]", others)).promises if others else ()
 
 
 def _read_parts(prior: HistorySource) -> History:
@@ -73,7 +89,8 @@ def _measured_weights(schema: Schema, history: History) -> dict[int, Floats]:
         part = history.queries[chosen].parts[axis]
         if not part.terms.size:
             continue
-        spread = np.sqrt(np.maximum(history.variances[chosen], np.finfo(np.float64).tiny))
+        variances = history.variances[chosen]
+        spread = np.sqrt(np.maximum(variances, _NEARLY_EXACT * (float(variances.max()) or 1.0)))
         inverse = np.linalg.pinv(part.rows / spread[:, np.newaxis])
         if np.linalg.matrix_rank(part.rows) == size:
             found[axis] = np.maximum(inverse @ (history.values[chosen] / spread), np.linalg.norm(inverse, axis=1))

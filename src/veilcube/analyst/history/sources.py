@@ -25,6 +25,15 @@ class HasAnswered(Protocol):
         """The answers that were given so far."""
 
 
+@runtime_checkable
+class HasFacts(Protocol):
+    """A release that was refined with facts, which are no measurements."""
+
+    @property
+    def unrefined(self) -> HasRecord:
+        """The release as it was measured."""
+
+
 HistorySource: TypeAlias = History | ReleaseRecord | HasRecord | HasAnswered | Sequence["HistorySource"]
 
 
@@ -34,6 +43,11 @@ def read_history(source: HistorySource) -> History:
         return source
     if isinstance(source, ReleaseRecord):
         return History.of_release(source)
+    if isinstance(source, HasFacts):
+        raise QueryError(
+            "a refined release holds facts besides measurements, and history would lose them; give its .unrefined, "
+            "and facts as total=... or as a veilcube.History whose variances are 0"
+        )
     if isinstance(source, HasRecord):
         return History.of_release(source.record)
     if isinstance(source, HasAnswered):
@@ -46,3 +60,14 @@ def read_history(source: HistorySource) -> History:
         "history is a veilcube.History, a release, the history of a ledger's dataset, or a list of these, "
         f"not {type(source).__name__}"
     )
+
+
+def told_sources(source: HistorySource) -> list[object]:
+    """Return the single sources of history that ``source`` lists, so that one which is used twice counts once."""
+    if isinstance(source, History | ReleaseRecord):
+        return [source]
+    if isinstance(source, HasRecord):
+        return [source.record]
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        return [found for part in source for found in told_sources(part)]
+    return [source]

@@ -1,7 +1,7 @@
 """Kernel ridge from one eigendecomposition: answers, their noise, their bias, and leave-one-out errors for any alpha.
 
 In whitened units, with G the kernel of the noisy answers and y the answers less what is known exactly, G = U Λ U' once,
-and B = (G + I/α²)^-1 = U diag(d) U' with d = α²/(α² λ + 1) for every alpha. A free total adds the drift t, the answers
+and B = (G + I/α²)^-1 = U diag(d) U' with d = 1/(λ + 1/α²) for every alpha. A free total adds the drift t, the answers
 that a table of the prior alone would give for each row: its size is estimated by generalised least squares, and
 
     B_t = B - B t t' B / (t' B t)
@@ -19,7 +19,11 @@ from scipy.optimize import brentq, minimize_scalar
 
 Floats = NDArray[np.float64]
 
-_LOWEST, _HIGHEST, _POINTS = -1.0, 4.5, 67  # decades of alpha about the largest eigenvalue's, and steps between them
+_LOWEST, _HIGHEST = -1.0, 4.5  # decades of alpha about the largest eigenvalue's
+_STEPS_OF_A_DECADE = 12
+# One sharp answer makes the largest eigenvalue say nothing of the others: the grid also reaches this many decades
+# beyond where a small eigenvalue (this share of them are smaller) is believed.
+_BEYOND, _SMALL_SHARE = 1.0, 0.05
 _RULED_OUT = 2.71  # the 90% point of chi-squared with one degree: 95% on one side
 
 
@@ -50,10 +54,12 @@ class Spectrum:
 
     def filter(self, alpha: float) -> Floats:
         """Return d, which is 1/λ, or 0 where λ is 0, for an infinite alpha."""
-        if np.isinf(alpha):
+        with np.errstate(over="ignore", divide="ignore"):
+            shrinking = np.square(1.0 / np.float64(alpha))
+        if shrinking < self.rounding or shrinking == 0:  # it cannot be told from 0 beside the eigenvalues
             usable = self.values > self.rounding
             return np.where(usable, 1.0 / np.where(usable, self.values, 1.0), 0.0)
-        return alpha**2 / (alpha**2 * self.values + 1.0)
+        return np.asarray(1.0 / (self.values + shrinking))
 
     def weights(self, along: Floats, means: Floats, alpha: float) -> Floats:
         """Return U'v for queries, v the weight of each whitened answer in theirs: v = B k + B t (u - t'B k)/(t'B t).
@@ -65,7 +71,8 @@ class Spectrum:
         if self.drift is not None:
             missing = means - along @ (filtered * self.drift)
             # The size of the drift depends on d up to a factor only, and without it alpha = 0 is no exception.
-            pulled = self.drift * (filtered if np.isinf(alpha) else 1.0 / (alpha**2 * self.values + 1.0))
+            largest = float(filtered.max())
+            pulled = self.drift * (filtered / largest if largest > 0 else 1.0)
             weights += np.outer(missing / (self.drift @ pulled), pulled)
         return weights
 
@@ -80,10 +87,25 @@ class Spectrum:
         fourth = np.square(np.square(weights @ self.vectors.T)).sum(axis=1)
         return noise, np.maximum(distance, 0.0), fourth
 
-    def grid(self) -> Floats:
-        """Return the alphas that are tried: from where everything is shrunk away to where hardly anything is."""
-        largest = float(self.values.max(initial=0.0))
-        return np.asarray(np.logspace(_LOWEST, _HIGHEST, _POINTS) / np.sqrt(largest if largest > 0 else 1.0))
+    def grid(self, *, whole: bool = False) -> Floats:
+        """Return the alphas that are tried: from where everything is shrunk away to where hardly anything is.
+
+        The whole grid ends only where 1/α² is lost in rounding.
+        """
+        usable = self.values[self.values > self.rounding]
+        largest = self._largest
+        small = float(np.quantile(usable, _SMALL_SHARE)) if usable.size else largest
+        last = -np.log10(self._relative_rounding) / 2 - 0.1
+        furthest = last if whole else min(_BEYOND + np.log10(largest / small) / 2, last)
+        return np.asarray(10 ** _decades(max(_HIGHEST, furthest)) / np.sqrt(largest))
+
+    @property
+    def _largest(self) -> float:
+        return float(self.values.max(initial=0.0)) or 1.0
+
+    @property
+    def _relative_rounding(self) -> float:
+        return float(max(self.values.size, 1) * np.finfo(np.float64).eps)
 
     def leave_one_out(self, alphas: Floats) -> Floats:
         """Return the whitened error of each answer's estimate from all others, (answers, alphas), exactly."""
@@ -109,7 +131,7 @@ class Spectrum:
         """
         if not self.answers.size:
             return 0.0
-        tried = np.log(self.grid())
+        tried = self._log_scales
         best = int(np.argmin([self._surprise(log_scale) for log_scale in tried.tolist()]))
         around = (tried[max(best - 1, 0)], tried[min(best + 1, tried.size - 1)])
         return float(np.exp(minimize_scalar(self._surprise, bounds=around, method="bounded").x))
@@ -122,18 +144,37 @@ class Spectrum:
         """
         if not self.answers.size:
             return 0.0
-        best, end = float(np.log(self.likely_scale)), float(np.log(self.grid()[-1]))
+        best, end = float(np.log(self.likely_scale)), float(self._log_scales[-1])
         limit = self._surprise(best) + _RULED_OUT
         if best >= end or self._surprise(end) <= limit:
             return float(np.exp(max(best, end)))
         return float(np.exp(brentq(lambda log_scale: self._surprise(log_scale) - limit, best, end)))
 
+    @cached_property
+    def _log_scales(self) -> Floats:
+        """Logarithms of scales to try, up to where every answer that has an eigenvalue would be no surprise.
+
+        Beyond that the likelihood can only fall, or the answers are too few to say anything of the scale.
+        """
+        usable = self.values > self.rounding
+        needed = np.abs(self.answers[usable]) / np.sqrt(self.values[usable] / self._largest)
+        furthest = np.log10(max(float(needed.max(initial=0.0)), 1.0)) + 2.0
+        told = usable.sum() > (0 if self.drift is None else 1)
+        decades = _decades(max(_HIGHEST, furthest) if told else _HIGHEST)
+        return np.asarray(np.log(10.0) * decades - np.log(self._largest) / 2)
+
     def _surprise(self, log_scale: float) -> float:
         """Return minus twice the log-likelihood of the answers, apart from a constant."""
-        spread = 1.0 + np.exp(2 * log_scale) * self.values
+        spread = 1.0 + np.exp(2 * log_scale + np.log(self._largest)) * (self.values / self._largest)
         if self.drift is None:
             return float((np.log(spread) + np.square(self.answers) / spread).sum())
         pulled = self.drift / spread
         strength = pulled @ self.drift
         rest = self.answers - self.drift * (pulled @ self.answers / strength)
         return float((np.log(spread) + np.square(rest) / spread).sum() + np.log(strength))
+
+
+def _decades(highest: float) -> Floats:
+    """Return the powers of ten from the lowest that is tried to at least ``highest``, in even steps."""
+    steps = int(np.ceil((highest - _LOWEST) * _STEPS_OF_A_DECADE - 1e-9))
+    return np.asarray(_LOWEST + np.arange(steps + 1) / _STEPS_OF_A_DECADE)

@@ -14,6 +14,10 @@ Integers = NDArray[np.int64]
 
 # Shares of the largest variance below which a combination of correlated answers counts as exact.
 _EXACT = 1e-12
+_NO_NOISE = 1e-60  # variances of noise that no answer shows
+# Noise is taken to be at least this share of that of nearly the noisiest answers (by this quantile, so that a few
+# hopeless ones count for nothing): sharper answers would push what the others tell below rounding.
+_SHARPEST, _NEARLY_NOISIEST = 1e-10, 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,15 +61,16 @@ class Whitening:
     @classmethod
     def of(cls, history: History) -> "Whitening":
         """Return the combinations of a history's answers."""
-        noisy, exact = np.flatnonzero(history.variances > 0), np.flatnonzero(history.variances == 0)
+        noisy, exact = np.flatnonzero(history.variances > _NO_NOISE), np.flatnonzero(history.variances <= _NO_NOISE)
+        variances = _raised(history.variances[noisy])
         if history.covariance is None:
-            spread = np.sqrt(history.variances[noisy])
+            spread = np.sqrt(variances)
             return cls(Combinations(noisy, spread), Combinations(exact), spread)
-        covariance = history.covariance[np.ix_(noisy, noisy)]
+        covariance = history.covariance[np.ix_(noisy, noisy)] + np.diag(variances - history.variances[noisy])
         try:
             factor = cholesky(covariance, lower=True, check_finite=False)
             diagonal = np.diagonal(factor).copy()
-            if (np.square(diagonal) > _EXACT * history.variances[noisy]).all():
+            if (np.square(diagonal) > _EXACT * variances).all():
                 inverse = solve_triangular(factor, np.eye(noisy.size), lower=True, check_finite=False)
                 return cls(Combinations(noisy, matrix=inverse), Combinations(exact), diagonal)
         except LinAlgError:
@@ -85,3 +90,10 @@ class Whitening:
         cancelled[int((~kept).sum()) :, noisy.size :] = np.eye(exact.size)
         without_noise = Combinations(np.concatenate([noisy, exact]), matrix=cancelled)
         return cls(Combinations(noisy, matrix=vectors[:, kept].T / spread[:, np.newaxis]), without_noise, spread)
+
+
+def _raised(variances: Floats) -> Floats:
+    """Return the variances, the sharpest raised to what arithmetic can tell beside the others; never lower."""
+    if not variances.size:
+        return variances
+    return np.maximum(variances, _SHARPEST * float(np.quantile(variances, _NEARLY_NOISIEST, method="lower")))

@@ -1,13 +1,16 @@
 """Noisy answers in the forms that people have them in: arrays, Answers, or a mapping from names to either."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilcube.analyst.refine.facts import read_numbers
-from veilcube.analyst.refine.refined import Refined
+from veilcube.analyst.refine.facts import FactSystem, read_numbers
+from veilcube.analyst.refine.refined import Refined, Unrefined
 from veilcube.errors import CapacityError, QueryError
 from veilcube.query import Answer, Answers
 
@@ -21,6 +24,15 @@ _NEGATIVE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
+class OwnIntervals:
+    """The intervals that answers came with."""
+
+    low: Floats
+    high: Floats
+    confidence: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class NoisyAnswers:
     """Answers X with names, and L with L L' = S, the covariance of their noise (S = I where nobody knows it)."""
 
@@ -29,10 +41,16 @@ class NoisyAnswers:
     factor: Floats
     is_noise_known: bool
     privacy: str
+    own: OwnIntervals | None = None
+    known: FactSystem | None = None  # facts that the answers were refined with before
 
 
 def read_answers(values: Values, covariance: ArrayLike | None, names: Sequence[str] | None) -> NoisyAnswers:
     """Return the answers with their names and their noise: ``covariance``, else the standard deviations they carry."""
+    if isinstance(values, Refined) and values.unrefined is not None:
+        return _read_again(values, values.unrefined, covariance, names)
+    if isinstance(values, Iterator):
+        values = list(values)
     own_names, numbers, variances, privacy = _read_values(values)
     value = read_numbers(numbers, "values")
     if value.ndim != 1 or not value.size:
@@ -44,8 +62,54 @@ def read_answers(values: Values, covariance: ArrayLike | None, names: Sequence[s
     chosen = read_names(names if names is not None else own_names, value.size)
     if covariance is None:
         covariance = variances
+        if variances is not None:
+            _warn_of_shared_noise(values)
     factor = np.eye(value.size) if covariance is None else read_factor(covariance, value.size)
-    return NoisyAnswers(chosen, value, factor, covariance is not None, privacy)
+    return NoisyAnswers(chosen, value, factor, covariance is not None, privacy, _own_intervals(values))
+
+
+def _read_again(
+    values: Refined, before: Unrefined, covariance: ArrayLike | None, names: Sequence[str] | None
+) -> NoisyAnswers:
+    """Return the answers as they were before any fact moved them; a given covariance is about those that moved."""
+    chosen = read_names(names if names is not None else values.names, values.value.size)
+    if covariance is None:
+        return NoisyAnswers(
+            chosen, before.value, before.factor, before.is_noise_known, before.privacy, None, before.system
+        )
+    factor = read_factor(covariance, values.value.size)
+    return NoisyAnswers(chosen, np.array(values.value), factor, True, before.privacy, None, before.system)
+
+
+def _warn_of_shared_noise(values: Values) -> None:
+    if isinstance(values, Answers):
+        promises = [values.privacy] * values.value.size
+    else:
+        listed = _listed(values)
+        promises = [entry.privacy for entry in listed if isinstance(entry, Answer)]
+    if max(Counter(filter(None, promises)).values(), default=0) > 1:
+        warnings.warn(
+            "several answers make the same privacy promise, and their noises are taken as independent; if they come "
+            "from one release, refine it as a whole, vc.refine(release, ...), or give their covariance",
+            stacklevel=4,
+        )
+
+
+def _own_intervals(values: Values) -> OwnIntervals | None:
+    if isinstance(values, Answers):
+        confidence = np.full(values.value.size, values.confidence)
+        return OwnIntervals(values.low.ravel(), values.high.ravel(), confidence)
+    listed = _listed(values)
+    if not all(isinstance(entry, Answer) for entry in listed):
+        return None
+    columns = ([getattr(entry, name) for entry in listed] for name in ("low", "high", "confidence"))
+    return OwnIntervals(*(np.array(column, dtype=np.float64) for column in columns))
+
+
+def _listed(values: Values) -> list[object]:
+    if isinstance(values, np.ndarray):
+        return [None]
+    return list(values.values() if isinstance(values, Mapping) else cast("Iterable[object]", values))
 
 
 def read_factor(covariance: ArrayLike, size: int) -> Floats:
@@ -70,9 +134,6 @@ def read_factor(covariance: ArrayLike, size: int) -> Floats:
 
 def _read_values(values: Values) -> tuple[Sequence[str] | None, ArrayLike, ArrayLike | None, str]:
     """Return names, numbers, covariance and privacy statement, as far as the values carry them."""
-    if isinstance(values, Refined):
-        is_known = bool(np.isfinite(values.covariance).all())
-        return values.names, values.value, values.covariance if is_known else None, values.privacy
     if isinstance(values, Answers):
         return _axis_names(values), values.value.ravel(), _variances(values.stddev.ravel()), values.privacy
     names: Sequence[str] | None = None
@@ -90,9 +151,17 @@ def _read_values(values: Values) -> tuple[Sequence[str] | None, ArrayLike, Array
         raise QueryError(
             "some values are answers and some plain numbers; give all as answers, or numbers and covariance"
         )
-    statements = "; ".join(dict.fromkeys(answer.privacy for answer in noisy if answer.privacy))
+    statements = _statements([answer.privacy for answer in noisy if answer.privacy])
     deviations = np.array([answer.stddev for answer in noisy])
     return names, [answer.value for answer in noisy], _variances(deviations), statements
+
+
+def _statements(promises: Sequence[str]) -> str:
+    """Return the promises of several answers; how often each is made, since each may have been paid for."""
+    times = Counter(promises)
+    return "; ".join(
+        words if number == 1 else f"{number} releases or answers, each with: {words}" for words, number in times.items()
+    )
 
 
 def _variances(deviations: Floats) -> Floats | None:

@@ -34,6 +34,11 @@ class Independent:
     contradiction: tuple[int, ...] = ()
     near_repeat: tuple[int, ...] = ()
 
+    def spans(self, rows: Floats) -> NDArray[np.bool_]:
+        """Return which of other rows are combinations of the kept ones, so that these determine what they say."""
+        rest = rows - (rows @ self.basis.T) @ self.basis
+        return np.asarray(np.linalg.norm(rest, axis=1) <= _DEPENDENT * np.linalg.norm(rows, axis=1))
+
 
 def independent_rows(rows: Floats, constants: Floats, magnitudes: Floats) -> Independent:
     """Return the rows that are linearly independent of the ones before them.

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilcube.analyst.refine.sentences import quoted, read_sentence
+from veilcube.analyst.refine.sentences import quoted, read_sentence, scale_to_usual_size
 from veilcube.errors import QueryError
 
 Floats = NDArray[np.float64]
@@ -56,6 +56,15 @@ class FactSystem:
         index = np.arange(len(self.facts))[np.asarray(chosen)]
         facts = tuple(self.facts[position] for position in index)
         return FactSystem(self.weights[index], self.constants[index], self.is_equality[index], facts)
+
+    def join(self, other: "FactSystem") -> "FactSystem":
+        """Return these facts and then those of another system about the same answers."""
+        return FactSystem(
+            np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.constants, other.constants]),
+            np.concatenate([self.is_equality, other.is_equality]),
+            self.facts + other.facts,
+        )
 
     def quote(self, chosen: Iterable[int]) -> str:
         """Return the sentences of the chosen facts as an error message lists them, each once."""
@@ -137,7 +146,11 @@ def _read_matrix(
         raise QueryError(f"c must have one entry per column of B ({count}), not the shape {known.shape}")
     ends = [f"c{index + 1}" if constants is None else f"{known[index]:.12g}" for index in range(count)]
     facts = tuple(Fact(f"{_written(names, row)} = {end}", source) for row, end in zip(columns.T, ends, strict=True))
-    return FactSystem(columns.T.copy(), known, np.ones(count, dtype=bool), facts)
+    rows = columns.T.copy()
+    if needs_constants:
+        factors = np.array([scale_to_usual_size(row) for row in rows.tolist()]).reshape(count)
+        rows, known = rows * factors[:, np.newaxis], known * factors
+    return FactSystem(rows, known, np.ones(count, dtype=bool), facts)
 
 
 def read_numbers(numbers: ArrayLike, name: str) -> Floats:

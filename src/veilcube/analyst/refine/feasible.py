@@ -14,9 +14,12 @@ from veilcube.analyst.refine.facts import FactSystem
 
 Floats = NDArray[np.float64]
 
-# HiGHS meets constraints to 1e-7; rows and constants are scaled to about one before.
+# HiGHS meets constraints to 1e-7. Rows are scaled to the length one, and constants so that the largest is at least one
+# and at most the last figure: whole counts of millions still differ by far more than the tolerance.
 _VIOLATED = 1e-6
+_LARGEST_CONSTANT = 1e7
 _PRICE = 1e-9
+_MOST_RANGES = 60
 
 
 def contradicting_facts(system: FactSystem, *, nonnegative: bool) -> tuple[int, ...]:
@@ -38,6 +41,7 @@ def implied_ranges(system: FactSystem) -> tuple[Floats, Floats]:
     """Return the least and the greatest value that the facts allow each answer, infinite where they do not bound it.
 
     Only answers that an inequality reaches, directly or through other facts, are looked at; the others keep no bounds.
+    Among more than 60 answers that facts link, only facts about a single answer count: each range is two programs.
     """
     answers = system.weights.shape[1]
     low, high = np.full(answers, -np.inf), np.full(answers, np.inf)
@@ -48,28 +52,34 @@ def implied_ranges(system: FactSystem) -> tuple[Floats, Floats]:
         members = np.flatnonzero(component == label)
         inside = (system.weights[:, members] != 0).any(axis=1)
         part = system.take(inside)
+        if len(members) > _MOST_RANGES:
+            part = part.take((part.weights != 0).sum(axis=1) == 1)
+            for at in members[(part.weights[:, members] != 0).any(axis=0)]:
+                own = part.take(part.weights[:, at] != 0)
+                low[at], high[at] = _ranges(own.weights[:, [at]], own.constants, own.is_equality)[:, 0]
+            continue
         low[members], high[members] = _ranges(part.weights[:, members], part.constants, part.is_equality)
     return low, high
 
 
-def _ranges(rows: Floats, constants: Floats, is_equality: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _ranges(rows: Floats, constants: Floats, is_equality: NDArray[np.bool_]) -> Floats:
     if rows.shape[1] == 1:
         bounds = constants / rows[:, 0]
         upper = bounds[is_equality | (rows[:, 0] > 0)]
         lower = bounds[is_equality | (rows[:, 0] < 0)]
-        return np.array([lower.max(initial=-np.inf)]), np.array([upper.min(initial=np.inf)])
+        return np.array([[lower.max(initial=-np.inf)], [upper.min(initial=np.inf)]])
     ends = [
         (_extreme(rows, constants, is_equality, at, 1), -_extreme(rows, constants, is_equality, at, -1))
         for at in range(rows.shape[1])
     ]
-    return np.array([end[0] for end in ends]), np.array([end[1] for end in ends])
+    return np.array(ends).T
 
 
 def _extreme(rows: Floats, constants: Floats, is_equality: NDArray[np.bool_], at: int, sign: int) -> float:
     """Return the least value of sign times one answer; -inf where the program has no bound or no certain end."""
     objective = np.zeros(rows.shape[1])
     objective[at] = sign
-    size = np.abs(constants).max(initial=0.0) or 1.0
+    size = _unit(constants)
     outcome = linprog(
         objective,
         A_ub=rows[~is_equality],
@@ -86,7 +96,12 @@ def _scaled(system: FactSystem) -> tuple[Floats, Floats]:
     lengths = np.linalg.norm(system.weights, axis=1)
     lengths[lengths == 0] = 1.0
     constants = system.constants / lengths
-    return system.weights / lengths[:, None], constants / (np.abs(constants).max(initial=0.0) or 1.0)
+    return system.weights / lengths[:, None], constants / _unit(constants)
+
+
+def _unit(constants: Floats) -> float:
+    largest = float(np.abs(constants).max(initial=0.0)) or 1.0
+    return max(min(largest, 1.0), largest / _LARGEST_CONSTANT)
 
 
 def _elastic(

@@ -20,6 +20,7 @@ Integers = NDArray[np.int64]
 
 MOST_INEQUALITIES = 2_000
 _NO_NOISE = 1e-11
+_DETERMINED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,8 @@ def impose_facts(covariance: CellMetric, cells: Floats, facts: ReleaseFacts) -> 
     refined = _impose_equalities(covariance, cells, known, factored)
     moved = None
     if len(bounded):
-        moved = _impose_inequalities(covariance, refined, known.sums, factored, facts.take(bounded))
+        slack = _slack(np.maximum(np.abs(cells), np.abs(refined)), facts.take(bounded))
+        moved = _impose_inequalities(covariance, refined, known.sums, factored, facts.take(bounded), slack)
     used = np.sort(np.concatenate([kept, bounded]))
     redundant = facts.take(np.setdiff1d(equal, kept))
     return Imposed(known.sums, factored, refined, moved, facts.take(used), redundant)
@@ -102,27 +104,54 @@ def _impose_equalities(covariance: CellMetric, cells: Floats, known: ReleaseFact
 
 
 def _impose_inequalities(
-    covariance: CellMetric, cells: Floats, known: BoxSums, factored: FactoredFacts, bounded: ReleaseFacts
+    covariance: CellMetric,
+    cells: Floats,
+    known: BoxSums,
+    factored: FactoredFacts,
+    bounded: ReleaseFacts,
+    slack: Floats,
 ) -> Floats:
     """Return the nearest cells that obey the bounds too: a program over the bounded sums and their covariance C.
 
     With G, K and C' the covariances of the equalities, between both, and of the bounded sums, C = C' - K'G^-1 K. Moving
-    the sums by C λ moves the cells by S (I λ - B G^-1 K λ), which leaves the equalities as they are.
+    the sums by C λ moves the cells by S (I λ - B G^-1 K λ), which leaves the equalities as they are. Sums that the
+    equalities determine cannot move: they obey their bounds or nothing does.
     """
-    values = bounded.sums.values(BlockSums(cells), cells)
-    slack = 1e-9 * (np.abs(values) + np.abs(bounded.constants))
-    if (values - bounded.constants <= slack).all():
+    is_broken = bounded.sums.values(BlockSums(cells), cells) - bounded.constants > slack
+    if not is_broken.any():
         return cells
+    explained = np.square(factored.halve(between(covariance, bounded.sums, known).T)).sum(axis=0)
+    own = variances(covariance, bounded.sums)
+    is_fixed = own - explained <= _DETERMINED * own
+    _refuse_unreachable(bounded, np.flatnonzero(is_fixed & is_broken).tolist())
+    if not is_broken[~is_fixed].any():
+        return cells
+    return _move(covariance, cells, known, factored, bounded.take(np.flatnonzero(~is_fixed)))
+
+
+def _slack(sizes: Floats, bounded: ReleaseFacts) -> Floats:
+    """Return the rounding of each bounded sum, relative to the cells before and after the equalities moved them."""
+    summed = abs(bounded.sums.matrix) @ bounded.sums.boxes.sums(BlockSums(sizes), sizes)
+    return np.asarray(1e-9 * (summed + np.abs(bounded.constants)))
+
+
+def _move(
+    covariance: CellMetric, cells: Floats, known: BoxSums, factored: FactoredFacts, bounded: ReleaseFacts
+) -> Floats:
+    values = bounded.sums.values(BlockSums(cells), cells)
     with_facts = between(covariance, bounded.sums, known).T
     halves = factored.halve(with_facts)
     remaining = between(covariance, bounded.sums, bounded.sums) - halves.T @ halves
     factor = read_factor((remaining + remaining.T) / 2, len(bounded))
     nearest = impose_inequalities(values, factor, np.eye(len(bounded)), bounded.constants)
-    if nearest.unreachable:
-        raise QueryError(
-            f"no table obeys {bounded.quote(nearest.unreachable)} beside the other constraints; "
-            "correct or leave out one of them"
-        )
+    _refuse_unreachable(bounded, nearest.unreachable)
     prices = factor @ ((factor.T @ (nearest.value - values)) / np.square(np.square(factor).sum(axis=0)))
     weights = bounded.sums.spread(prices) - known.spread(factored.solve(with_facts @ prices))
     return np.asarray(cells + covariance.spread(weights))
+
+
+def _refuse_unreachable(bounded: ReleaseFacts, rows: Sequence[int]) -> None:
+    if rows:
+        raise QueryError(
+            f"no table obeys {bounded.quote(rows)} beside the other constraints; correct or leave out one of them"
+        )

@@ -52,10 +52,16 @@ def impose_equalities(value: Floats, factor: Floats, rows: Floats, constants: Fl
     return Nearest(value + factor @ step, remaining)
 
 
-def impose_inequalities(value: Floats, factor: Floats, rows: Floats, bounds: Floats) -> Nearest:
-    """Return the nearest answers with ``rows @ x <= bounds``; the factor stays that of the answers before."""
+def impose_inequalities(
+    value: Floats, factor: Floats, rows: Floats, bounds: Floats, before: Floats | None = None
+) -> Nearest:
+    """Return the nearest answers with ``rows @ x <= bounds``; the factor stays that of the answers before.
+
+    ``before`` are the answers that ``value`` was computed from: what its rounding is relative to.
+    """
     excess = rows @ value - bounds
-    slack = _ROUNDING * (np.abs(bounds) + np.abs(rows) @ np.abs(value))
+    sizes = np.abs(value) if before is None else np.maximum(np.abs(value), np.abs(before))
+    slack = _ROUNDING * (np.abs(bounds) + np.abs(rows) @ sizes)
     if (excess <= slack).all():
         return Nearest(value, factor)
     slopes = rows @ factor

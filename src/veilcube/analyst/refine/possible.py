@@ -54,7 +54,9 @@ def _group_weights(sums: BoxSums) -> Floats | None:
         return None
     inside = np.ones((len(sums.boxes), 1))
     for kinds, (_, which) in zip(classes, sums.boxes.axes, strict=True):
-        inside = (inside[:, :, np.newaxis] * kinds[which][:, np.newaxis, :]).reshape(len(inside), -1)
+        inside = (inside[:, :, np.newaxis] * kinds[which][:, np.newaxis, :]).reshape(
+            len(inside), inside.shape[1] * kinds.shape[1]
+        )
     return np.asarray(sums.matrix @ inside)
 
 

@@ -13,7 +13,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilcube.analyst.refine.answers import read_names
+from veilcube.analyst.refine.answers import read_factor, read_names
 from veilcube.analyst.refine.facts import Constraints, FactSource, FactSystem, read_facts, read_numbers
 from veilcube.analyst.refine.linear import LinearRefinement, best_refinement, read_square
 from veilcube.analyst.refine.neighbours import differences_of_pairs, differences_of_query, read_query
@@ -27,8 +27,9 @@ from veilcube.privacy.neighbours import Neighbours
 
 Floats = NDArray[np.float64]
 
-_CHANGED = 1e-9
+_CHANGED = 1e-10
 _NOTHING = 1e-13
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,8 @@ class _Study:
     system: FactSystem
     differences: Floats
     shifts: Floats
-    changes: Floats  # (pairs, facts): change of each fact that comes from the table
+    changes: Floats  # (pairs, facts): change of each fact that comes from the table, exactly zero where it has none
+    is_safe: NDArray[np.bool_]  # (pairs,): no fact changes
 
 
 def refinement_privacy(
@@ -114,7 +116,9 @@ def _study(
     if not system.is_equality.all():
         raise QueryError("the privacy of a refinement is known for equalities only; leave out '<=' and '>='")
     follows = _read_flags(data_dependent, system, matrix is not None)
-    changes = differences @ system.weights.T * follows[: len(system)]
+    sizes = np.abs(differences) @ np.abs(system.weights).T
+    changes = _without_rounding(differences @ system.weights.T, sizes, _EPSILON * (differences.shape[1] + 2))
+    changes *= follows[: len(system)]
     if matrix is None:
         if not len(system):
             raise QueryError("there is no refinement to judge; give constraints, B, or a matrix A")
@@ -126,25 +130,43 @@ def _study(
         if follows.any() and not follows.all():
             raise QueryError("some of the facts do not follow the table, so A alone is not enough; give D as well")
         shifts = differences if follows.any() else differences @ known.T
-        return _Study(known, system, differences, shifts, changes)
-    used = np.array(refinement.A)
+        magnitudes = np.abs(differences) @ (np.eye(len(known)) + np.abs(known)).T
+        is_safe = np.all(np.abs(shifts - differences @ known.T) <= _CHANGED * magnitudes, axis=1)
+        return _Study(known, system, differences, shifts, changes, is_safe)
+    shares_of_facts = np.asarray(refinement.D)
     # I - D B' leaves rounding where it should leave nothing; a move along it would be taken for a cheap one.
-    used[np.abs(used) < _NOTHING] = 0.0
-    shifts = differences @ used.T + changes @ np.asarray(refinement.D).T
-    return _Study(used, system, differences, shifts, changes)
+    before = _sizes_before_cancelling(shares_of_facts, system.weights, covariance)
+    used = _without_rounding(np.array(refinement.A), before, _NOTHING)
+    magnitudes = np.abs(differences) @ np.abs(used).T + np.abs(changes) @ np.abs(shares_of_facts).T
+    shifts = _without_rounding(differences @ used.T + changes @ shares_of_facts.T, magnitudes, _NOTHING)
+    return _Study(used, system, differences, shifts, changes, (changes == 0).all(axis=1))
+
+
+def _sizes_before_cancelling(shares: Floats, weights: Floats, covariance: ArrayLike | None) -> Floats:
+    """Return the size of the numbers that each entry of I - D B' is the difference of, in its own units.
+
+    The rounding of an entry of D is relative to the largest of its column, each in units of its answer's deviation.
+    """
+    size = len(shares)
+    deviations = np.ones(size) if covariance is None else np.linalg.norm(read_factor(covariance, size), axis=1)
+    largest = (np.abs(shares) / np.where(deviations > 0, deviations, 1.0)[:, np.newaxis]).max(axis=0, initial=0.0)
+    return np.asarray(np.eye(size) + np.outer(deviations, largest @ np.abs(weights)))
+
+
+def _without_rounding(found: Floats, magnitudes: Floats, rounding: float) -> Floats:
+    """Return numbers, zero where they are within the rounding of the ones they were computed from, each by itself."""
+    return np.asarray(np.where(np.abs(found) <= rounding * magnitudes, 0.0, found))
 
 
 def _judge(study: _Study, noise: Floats, epsilon: float, coordinates: tuple[int, ...]) -> RefinementPrivacy:
-    """Solve the programs: in units of the noise, moves u = v/scale under the matrix A diag(scale)."""
-    weighted = study.matrix * noise
-    unmoved = np.abs(study.shifts - study.differences @ study.matrix.T).max(axis=1)
-    sizes = np.abs(study.differences).max(axis=1) * max(1.0, float(np.abs(study.matrix).max()))
-    is_safe = unmoved <= _CHANGED * sizes
+    """Solve the programs: in units of the noise, moves u = v/scale under diag(scale)^-1 A diag(scale)."""
+    # Answers in units of their own noise too: none is small beside another because of its unit.
+    weighted, shifts = study.matrix * noise / noise[:, np.newaxis], study.shifts / noise
     # Where the facts stay, moving the noise by μ - μ' explains the shift.
-    known = np.where(is_safe, (np.abs(study.differences) / noise).sum(axis=1), np.inf)
+    known = np.where(study.is_safe, (np.abs(study.differences) / noise).sum(axis=1), np.inf)
     chosen = list(coordinates)
-    rho, at = greatest_least_norm(weighted[chosen], study.shifts[:, chosen], known)
-    is_post_processing = bool(is_safe.all())
+    rho, at = greatest_least_norm(weighted[chosen], shifts[:, chosen], known)
+    is_post_processing = bool(study.is_safe.all())
     dangerous = tuple(dict.fromkeys(study.system.facts[index].sentence for index in _changing(study)))
     needed = noise * (max(rho / epsilon, 1.0) if epsilon > 0 else 1.0)
     return RefinementPrivacy(
@@ -152,7 +174,7 @@ def _judge(study: _Study, noise: Floats, epsilon: float, coordinates: tuple[int,
         epsilon=epsilon,
         scale=noise,
         scale_needed=needed,
-        rho_of_each=norms_of_each(weighted, study.shifts),
+        rho_of_each=norms_of_each(weighted, shifts),
         coordinates=coordinates,
         worst=study.differences[at],
         is_post_processing=is_post_processing,
@@ -162,8 +184,7 @@ def _judge(study: _Study, noise: Floats, epsilon: float, coordinates: tuple[int,
 
 
 def _changing(study: _Study) -> NDArray[np.intp]:
-    size = np.abs(study.differences) @ np.abs(study.system.weights).T
-    return np.flatnonzero((np.abs(study.changes) > _CHANGED * size).any(axis=0))
+    return np.flatnonzero((study.changes != 0).any(axis=0))
 
 
 def _count_answers(

@@ -9,15 +9,15 @@ from typing import cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from veilcube.analyst.refine.answers import NoisyAnswers, Values, read_answers
 from veilcube.analyst.refine.dependence import independent_rows
 from veilcube.analyst.refine.facts import Constraints, FactSource, FactSystem, read_facts
 from veilcube.analyst.refine.feasible import contradicting_facts, implied_ranges
 from veilcube.analyst.refine.integers import nearest_integers
+from veilcube.analyst.refine.intervals import half_widths, reach_own
 from veilcube.analyst.refine.nearest import Nearest, impose_equalities, impose_inequalities
-from veilcube.analyst.refine.refined import Refined
+from veilcube.analyst.refine.refined import Refined, Unrefined
 from veilcube.analyst.refine.refined_release import RefinedRelease, refine_release
 from veilcube.analyst.refine.release_facts import KnownCounts, ReleaseConstraints
 from veilcube.analyst.release import Release
@@ -73,10 +73,11 @@ def refine(
     are sentences over the names, or ``B`` (answers, facts) and ``c`` with B'μ = c. ``covariance`` is a variance, a
     vector of variances or a matrix; without it the answers' own ``stddev`` count, as if their noises were independent,
     and plain numbers are taken as equally noisy. Variance 0 means exact. Equalities have a closed form and exact
-    variances; the intervals take the noise as normal. Inequalities move the values to the nearest ones that obey them;
-    the intervals keep their coverage, reach around old and new value, and lose what the facts rule out. ``counts``
-    refuses facts that no answers >= 0 obey; by default sentences are checked so, matrices not. ``integers`` moves the
-    values on to near whole numbers that obey the facts. ``source`` says where unmarked facts are known from.
+    variances; the intervals take independent noises as Laplace, others as normal. Inequalities move the values to the
+    nearest ones that obey them; the intervals keep their coverage, reach around old and new value, and lose what the
+    facts rule out. ``counts`` refuses facts that no answers >= 0 obey; by default sentences are checked so, matrices
+    not. ``integers`` moves the values on to near whole numbers that obey the facts. ``source`` says where unmarked
+    facts are known from. Answers that were refined before keep their facts and start from the values before those.
 
     A release is refined whole: facts are sentences over ``total`` and ``count(condition)``, mappings from conditions to
     counts, or ``B`` (a workload, or the attributes of a marginal) and ``c`` (its known counts).
@@ -104,12 +105,14 @@ def refine(
     system = read_facts(
         noisy.names, cast("Constraints | None", constraints), cast("ArrayLike | None", B), c, source=source
     )
+    if noisy.known is not None:
+        system = noisy.known.join(system)
     is_new = _check_facts(system, constraints is not None if counts is None else bool(counts))
     used = system.take(is_new)
     moved, value = _nearest(noisy, used)
     if integers:
         value = nearest_integers(value, np.sqrt((noisy.factor**2).sum(axis=1)), used)
-    return _report(noisy, moved, value, used, system.take(~is_new), float(confidence))
+    return _report(noisy, moved, value, system, is_new, float(confidence))
 
 
 def _nearest(noisy: NoisyAnswers, used: FactSystem) -> tuple[Nearest, Floats]:
@@ -118,7 +121,7 @@ def _nearest(noisy: NoisyAnswers, used: FactSystem) -> tuple[Nearest, Floats]:
     moved = impose_equalities(noisy.value, noisy.factor, equal.weights, equal.constants)
     _check_reachable(equal, moved)
     bounded = used.take(~used.is_equality)
-    nearest = impose_inequalities(moved.value, moved.factor, bounded.weights, bounded.constants)
+    nearest = impose_inequalities(moved.value, moved.factor, bounded.weights, bounded.constants, noisy.value)
     _check_reachable(bounded, nearest)
     return moved, nearest.value
 
@@ -143,6 +146,7 @@ def _check_facts(system: FactSystem, are_counts: bool) -> NDArray[np.bool_]:
                 "correct the constraint, or pass counts=False if these answers are not counts"
             )
     is_new = ~system.is_equality
+    is_new[is_new] = ~found.spans(system.weights[is_new])
     is_new[equalities[list(found.kept)]] = True
     return np.asarray(is_new)
 
@@ -165,16 +169,18 @@ def _check_reachable(system: FactSystem, nearest: Nearest) -> None:
 
 
 def _report(
-    noisy: NoisyAnswers, moved: Nearest, value: Floats, used: FactSystem, redundant: FactSystem, confidence: float
+    noisy: NoisyAnswers, moved: Nearest, value: Floats, system: FactSystem, is_new: NDArray[np.bool_], confidence: float
 ) -> Refined:
+    used, redundant = system.take(is_new), system.take(~is_new)
     before = (noisy.factor**2).sum(axis=1)
     after = (moved.factor**2).sum(axis=1)
     # A variance that the facts remove leaves rounding of the order of the square of the machine's precision.
     after[after <= 1e-26 * before] = 0.0
     unknown = 1.0 if noisy.is_noise_known else np.nan
     stddev = np.sqrt(after) * unknown
-    width = float(ndtri(0.5 + confidence / 2)) * stddev
+    width = half_widths(noisy.factor, moved.factor, confidence) * stddev
     low, high = np.minimum(moved.value - width, value), np.maximum(moved.value + width, value)
+    low, high = reach_own(noisy, moved, low, high, confidence)
     if not used.is_equality.all():
         least, greatest = implied_ranges(used)
         # The truth lies within the ranges, so cutting loses no coverage. Reaching as far around the moved value as
@@ -187,20 +193,21 @@ def _report(
         high,
         stddev,
         confidence,
-        _statement(noisy.privacy, used),
+        _statement(noisy.privacy, system),
         {"answer": noisy.names},
         names=noisy.names,
         covariance=moved.factor @ moved.factor.T * unknown,
         variance_ratio=np.divide(after, before, out=np.ones_like(after), where=before > 0),
         facts=tuple(dict.fromkeys(used.facts)),
         redundant=tuple(dict.fromkeys(redundant.facts)),
+        unrefined=Unrefined(noisy.value, noisy.factor, noisy.is_noise_known, noisy.privacy, system),
     )
 
 
-def _statement(privacy: str, used: FactSystem) -> str:
+def _statement(privacy: str, system: FactSystem) -> str:
     """Return the privacy statement of the answers, with a warning for each fact that was read off the table."""
-    exact = [index for index, fact in enumerate(used.facts) if fact.source == "exact private statistic"]
+    exact = [index for index, fact in enumerate(system.facts) if fact.source == "exact private statistic"]
     if not exact:
         return privacy
-    warning = f"not covered by any epsilon: {used.quote(exact)}, read off the private table without noise"
+    warning = f"not covered by any epsilon: {system.quote(exact)}, read off the private table without noise"
     return f"{privacy}; {warning}" if privacy else warning

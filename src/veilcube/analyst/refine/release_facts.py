@@ -105,8 +105,10 @@ def _as_facts(constraints: ReleaseConstraints, source: FactSource) -> list[Fact]
 def _written(condition: str, value: float) -> str:
     if not isinstance(condition, str):
         raise QueryError("a mapping of facts goes from conditions in SQL, or 'total', to numbers")
-    number = float(read_numbers(value, "a known count"))
-    return f"{_TOTAL if condition.strip() == _TOTAL else f'count({condition})'} = {number:.17g}"
+    number = read_numbers(value, "a known count")
+    if number.ndim:
+        raise QueryError("a known count of a mapping must be one number; give B and c for many counts at once")
+    return f"{_TOTAL if condition.strip() == _TOTAL else f'count({condition})'} = {float(number):.17g}"
 
 
 def _read_sentences(schema: Schema, facts: Sequence[Fact]) -> ReleaseFacts:
@@ -128,7 +130,7 @@ def _read_sentences(schema: Schema, facts: Sequence[Fact]) -> ReleaseFacts:
     counts = BoxSums.of_regions(schema.shape, found)
     index = ([entry[0] for entry in entries], [entry[1] for entry in entries])
     weights = csr_array(([entry[2] for entry in entries], index), shape=(len(rows), len(found)))
-    is_plain = counts.shares is None and [entry[1:] for entry in entries] == [(row, 1.0) for row in range(len(rows))]
+    is_plain = counts.shares is None and entries == [(row, row, 1.0) for row in range(len(rows))]
     return ReleaseFacts(
         counts if is_plain else BoxSums(counts.boxes, csr_array(weights @ counts.matrix)),
         np.array([constant for _, constant, _, _ in rows], dtype=np.float64),
@@ -157,7 +159,7 @@ def _read_known(schema: Schema, known: KnownCounts, values: ArrayLike | None, so
     counts = read_numbers(values, "c")
     if isinstance(known, Workload):
         return _of_workload(schema, known, counts, source)
-    names = (known,) if isinstance(known, str) else tuple(known)
+    names = (known,) if isinstance(known, str) else tuple(known) if isinstance(known, Iterable) else ()
     if not names or not all(isinstance(name, str) for name in names):
         raise QueryError("on a release, B is a workload or the names of the attributes of a known marginal")
     return _of_marginal(schema, names, counts, source)

@@ -47,12 +47,16 @@ def _changes_with_one_unit(record: ReleaseRecord, rows: ReleaseFacts) -> NDArray
     is_exchanged = statement.neighbours is Neighbours.REPLACE and statement.unit.kind == "row"
     changes: NDArray[np.bool_] = np.ones(len(rows), dtype=bool)
     boxes, last = rows.sums.boxes, np.array(record.schema.shape) - 1
-    if rows.sums.shares is None:
-        if is_exchanged:
-            changes = np.any((boxes.low > 0) | (boxes.high < last), axis=1)
-            changes[list(boxes.gapped)] = True
-        return changes
-    for row in range(len(rows)):
+    is_whole = np.all((boxes.low == 0) & (boxes.high == last), axis=1)
+    is_whole[list(boxes.gapped)] = False
+    matrix = rows.sums.matrix
+    boxes_of = np.diff(matrix.indptr)
+    # A fact about one box needs no look at its cells.
+    single = np.flatnonzero(boxes_of == 1)
+    box, weight = matrix.indices[matrix.indptr[single]], matrix.data[matrix.indptr[single]]
+    changes[single] = (weight != 0) & ~(is_exchanged & is_whole[box])
+    changes[boxes_of == 0] = False
+    for row in np.flatnonzero(boxes_of > 1).tolist():
         weights = rows.sums.take(np.array([row])).spread(np.ones(1))
         changes[row] = np.ptp(weights) > 1e-9 if is_exchanged else np.abs(weights).max() > 1e-9
     return changes

@@ -7,7 +7,7 @@ stands between its parentheses: sentences about a release put a condition there.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -25,6 +25,8 @@ _CONDITION_PART = re.compile(r"'[^']*'|\"[^\"]*\"|[^'\"()]+|[()]")
 _COMPARISONS = {"=": "=", "==": "=", "<=": "<=", "≤": "<=", ">=": ">=", "≥": ">="}
 _DEEPEST_NESTING = 50
 _LONGEST_QUOTE = 100
+_EXTREME = 1e9
+_GREATEST_EXPONENT = 1023
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,14 @@ def quoted(sentence: str) -> str:
     return f"'{text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 3] + '...'}'"
 
 
+def scale_to_usual_size(weights: Iterable[float]) -> float:
+    """Return a power of two that brings extreme weights near one, so that their squares can be computed with."""
+    largest = max(map(abs, weights), default=0.0)
+    if largest == 0 or 1 / _EXTREME <= largest <= _EXTREME:
+        return 1.0
+    return math.ldexp(1.0, min(-math.frexp(largest)[1], _GREATEST_EXPONENT))
+
+
 class _Reader:
     """Recursive descent: sum of products of atoms on either side of each comparison sign."""
 
@@ -91,6 +101,8 @@ class _Reader:
             difference = left.plus(right, -1.0) if sign != ">=" else right.plus(left, -1.0)
             self._check_finite(difference)
             comparison: Comparison = "=" if sign == "=" else "<="
+            difference = difference.times(scale_to_usual_size(difference.weights.values()))
+            self._check_finite(difference)
             relations.append(Relation(difference.weights, comparison, -difference.constant or 0.0))
             left = right
         if not relations:

@@ -9,6 +9,8 @@ statement that replaces Theorem 2 of Ying, Wu and Wang 2013). Without such a u o
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 Floats = NDArray[np.float64]
 
@@ -22,16 +24,10 @@ def greatest_least_norm(matrix: Floats, shifts: Floats, known: Floats) -> tuple[
     ``known`` are norms of moves that are known to explain a shift, inf where none is: the least norm is never above.
     A program is solved only where the shift might still be the worst.
     """
-    left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
-    rank = int((sizes > _RANK * sizes.max(initial=0.0)).sum())
-    left, sizes, right = left[:, :rank], sizes[:rank], right[:rank]
-    inside = shifts @ left
-    lengths = np.linalg.norm(shifts, axis=1)
-    is_explained = np.linalg.norm(shifts - inside @ left.T, axis=1) <= _OUTSIDE * lengths
+    right, coordinates, is_explained = _in_coordinates(matrix, shifts)
     is_explained |= np.isfinite(known)
     if not is_explained.all():
         return np.inf, int(np.argmin(is_explained))
-    coordinates = inside / sizes
     above = np.minimum(np.abs(coordinates @ right).sum(axis=1), known)
     worst, at = 0.0, 0
     for index in np.argsort(-above, kind="stable"):
@@ -44,12 +40,37 @@ def greatest_least_norm(matrix: Floats, shifts: Floats, known: Floats) -> tuple[
 
 
 def norms_of_each(matrix: Floats, shifts: Floats) -> Floats:
-    """Return for each single coordinate the greatest over ``shifts`` of its least norm, |shift_i| / max_j |A_ij|."""
+    """Return for each single coordinate the greatest over ``shifts`` of its least norm, |shift_i| / max_j |A_ij|.
+
+    A coordinate is still only where its shifts are exactly zero: the caller takes rounding away.
+    """
     needed = np.abs(shifts).max(axis=0)
     reach = np.abs(matrix).max(axis=1)
-    is_still = needed <= _OUTSIDE * np.abs(shifts).max(initial=0.0)
+    is_still = needed == 0
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(is_still, 0.0, needed / np.where(is_still, 1.0, reach)))
+
+
+def _in_coordinates(matrix: Floats, shifts: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Return an orthonormal basis of the rows of A, the shifts in it, and which shifts some move explains.
+
+    Answers that share no noise are looked at apart: beside a large shift of one, rounding would hide that of another.
+    """
+    links = csr_array(matrix != 0, dtype=np.int64)
+    _, component = connected_components(links @ links.T, directed=False)
+    is_explained = np.ones(len(shifts), dtype=bool)
+    bases, coordinates = [np.empty((0, matrix.shape[1]))], [np.empty((len(shifts), 0))]
+    for label in range(component.max() + 1):
+        members = np.flatnonzero(component == label)
+        left, sizes, right = np.linalg.svd(matrix[members], full_matrices=False)
+        rank = int((sizes > _RANK * sizes.max(initial=0.0)).sum())
+        part = shifts[:, members]
+        inside = part @ left[:, :rank]
+        outside = np.linalg.norm(part - inside @ left[:, :rank].T, axis=1)
+        is_explained &= outside <= _OUTSIDE * np.linalg.norm(part, axis=1)
+        bases.append(right[:rank])
+        coordinates.append(inside / sizes[:rank])
+    return np.concatenate(bases), np.concatenate(coordinates, axis=1), is_explained
 
 
 def _least_norm(basis: Floats, coordinates: Floats) -> float:

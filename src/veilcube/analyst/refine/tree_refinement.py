@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate import Estimate, Estimates
 from veilcube.analyst.estimate.adjusted import AdjustedEstimate, AdjustedGroups
+from veilcube.analyst.estimate.grouping import group_of
 from veilcube.analyst.refine.boxes import Boxes, BoxSums
 from veilcube.analyst.refine.covariance import variances
 from veilcube.analyst.refine.imposing import Imposed
@@ -60,6 +61,22 @@ class IndependentCells:
         return boxes.sums(BlockSums(self.variance), self.variance)
 
 
+@dataclass(frozen=True, eq=False)
+class RefinedTreeGroups(AdjustedGroups):
+    """Groups of a refined tree; ``is_certain`` are those that the facts leave no choice."""
+
+    is_certain: NDArray[np.bool_]
+
+    def first(self, size: int) -> "RefinedTreeGroups":
+        """Return the first groups of a single axis only."""
+        fewer = super().first(size)
+        return RefinedTreeGroups(fewer.values, fewer.unbiased, fewer.least, self.is_certain[:size])
+
+    def estimates(self, confidence: float) -> Estimates:
+        """Return every group's count with its interval, a single point where the facts tell it."""
+        return _certain(super().estimates(confidence), self.is_certain)
+
+
 class RefinedTreeEstimate:
     """Posterior answers moved to obey the facts, exact where the facts leave no choice."""
 
@@ -87,15 +104,29 @@ class RefinedTreeEstimate:
             return found
         return _certain(found, self._is_certain(BoxSums.of_regions(region.shape, [region])).reshape(()))
 
-    def grouped(self, region: Region, axes: Sequence[int]) -> AdjustedGroups:
+    def grouped(self, region: Region, axes: Sequence[int]) -> "RefinedTreeGroups":
         """Estimate the counts inside a region for every combination of cells of the given axes."""
-        return self._adjusted.grouped(region, axes)
+        groups = self._adjusted.grouped(region, axes)
+        is_certain = np.zeros(groups.values.shape, dtype=bool)
+        held = np.argwhere(groups.sizes > 0)
+        if len(held):
+            is_certain[tuple(held.T)] = self._is_certain(_sums_of_groups(region, axes, held))
+        return RefinedTreeGroups(groups.values, groups.unbiased, groups.least, is_certain)
 
     def _is_certain(self, sums: BoxSums) -> NDArray[np.bool_]:
         """Return which sums the equalities determine: those without variance left in any metric."""
         own = variances(self._metric, sums)
         explained = explained_variances(self._metric, self._imposed.known, self._imposed.factored, sums)
         return np.asarray(own - explained <= NOTHING_LEFT * own)
+
+
+def _sums_of_groups(region: Region, axes: Sequence[int], held: Integers) -> BoxSums:
+    rectangle = region.rectangle()
+    if rectangle is None:
+        return BoxSums.of_regions(region.shape, [group_of(region, axes, index) for index in held.tolist()])
+    low, high = (np.broadcast_to(corner, (len(held), len(region.shape))).copy() for corner in rectangle)
+    low[:, list(axes)] = high[:, list(axes)] = held
+    return BoxSums(Boxes(region.shape, low, high))
 
 
 def _certain(found: Estimates, is_certain: NDArray[np.bool_]) -> Estimates:

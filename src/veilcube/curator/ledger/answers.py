@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -36,6 +36,11 @@ class StoredAnswer:
     statement: PrivacyStatement
     analyst: str | None
     at: str
+
+
+def can_be_kept(values: Sequence[int]) -> bool:
+    """Whether answers are short enough to be read back; a longer one would make its ledger look damaged."""
+    return all(abs(value) < 10 ** (LONGEST_INTEGER - 1) for value in values)
 
 
 def add_answer(connection: sqlite3.Connection, schema: Schema, answer: StoredAnswer) -> StoredAnswer:
@@ -97,6 +102,8 @@ def _read_answer(row: tuple[int, str, int | None, str, str, str, str, str, str, 
         if not isinstance(asked, dict) or not all(type(value) is int for value in values):
             raise DamagedRowError
         laws = tuple(read_ratio(scale) for scale in written)
+        if any(law <= 0 for law in laws):
+            raise DamagedRowError
         promise = read_statement(statement)
     except (ValueError, TypeError, RecursionError, VeilcubeError) as problem:
         raise DamagedRowError from problem

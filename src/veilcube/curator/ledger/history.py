@@ -8,7 +8,7 @@ from veilcube.curator.ledger.account import Charge
 from veilcube.curator.ledger.answers import StoredAnswer
 from veilcube.curator.protected.linear import linear_queries
 from veilcube.curator.protected.moment import Moment
-from veilcube.errors import LedgerError
+from veilcube.errors import LedgerError, VeilcubeError
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.release.history import History
 from veilcube.schema import Schema
@@ -32,6 +32,11 @@ class LedgerHistory(list[Charge]):
     def schemas(self) -> dict[str, Schema]:
         """The schemas that questions were asked under, by fingerprint."""
         return dict(self._schemas)
+
+    @property
+    def measurements(self) -> int:
+        """How many stored integers ``answered`` would hold, counted without building their queries."""
+        return sum(len(answer.values) for answer in self._answers if Moment.is_kind(answer.question))
 
     @property
     def answered(self) -> History:
@@ -61,12 +66,15 @@ class LedgerHistory(list[Charge]):
         schema = self._schemas.get(answer.schema)
         if schema is None:
             raise LedgerError("the ledger lacks a schema that its answers name; restore a backup of it")
-        moment = Moment.from_data(schema, answer.question)
+        try:
+            moment = Moment.from_data(schema, answer.question)
+        except VeilcubeError:
+            raise LedgerError("a question in the ledger does not fit its schema; restore a backup of it") from None
         if moment is None:
             return None
-        queries, unit = linear_queries(moment), moment.unit
-        if len(queries) != len(answer.values) or not answer.scales:
+        if moment.size != len(answer.values) or not answer.scales:
             raise LedgerError("an answer in the ledger does not fit its question; restore a backup of it")
+        queries, unit = linear_queries(moment), moment.unit
         values = [float(value * unit) for value in answer.values]
         variance = DiscreteLaplace(max(answer.scales)).variance * float(unit) ** 2
         return History(schema, queries, values, np.full(len(values), variance), privacy=answer.statement.words)

@@ -24,7 +24,7 @@ from veilcube.curator.ledger.account import (
     read_statement,
     write_statement,
 )
-from veilcube.curator.ledger.answers import StoredAnswer, add_answer, read_answers, read_schemas
+from veilcube.curator.ledger.answers import StoredAnswer, add_answer, can_be_kept, read_answers, read_schemas
 from veilcube.curator.ledger.history import LedgerHistory
 from veilcube.curator.ledger.parts import PartOf, add_part_charges, price_within
 from veilcube.curator.ledger.receipt import Receipt, issue_receipt
@@ -117,8 +117,11 @@ class Ledger:
         with self._sound(), self._file.reading() as connection:
             if dataset is not None:
                 self._account(connection, dataset)
-            charges = read_charges(connection, dataset)
-            return LedgerHistory(charges, read_answers(connection, dataset), read_schemas(connection))
+            charges, answers = read_charges(connection, dataset), read_answers(connection, dataset)
+            schemas = read_schemas(connection)
+            if any(answer.schema not in schemas for answer in answers):
+                raise DamagedRowError
+            return LedgerHistory(charges, answers, schemas)
 
     def allow(self, dataset: str, analyst: str, epsilon: EpsilonLike) -> Budget:
         """Set what an analyst may spend in all of a dataset's budget; a later word replaces an earlier one."""
@@ -200,6 +203,8 @@ class Ledger:
         dataset = receipt.dataset
         if dataset is None:
             raise LedgerError("an answer that was charged to no ledger cannot be kept in one; charge it first")
+        if not can_be_kept(values):
+            raise LedgerError("a ledger keeps answers of less than 60 digits; ask for smaller numbers")
         answer = StoredAnswer(
             0,
             dataset,
@@ -221,6 +226,10 @@ class Ledger:
         with self._sound(), self._file.reading() as connection:
             return read_answers(connection, dataset, key)
 
+    def damaged(self) -> LedgerError:
+        """Return the error for content that no ledger can have."""
+        return self._file.damaged()
+
     def _account(self, connection: sqlite3.Connection, dataset: str) -> DatasetAccount:
         _check_name(dataset)
         account = read_account(connection, dataset)
@@ -236,7 +245,7 @@ class Ledger:
         try:
             yield
         except DamagedRowError as problem:
-            raise self._file.damaged() from problem
+            raise self.damaged() from problem
 
 
 def _now() -> str:

@@ -38,18 +38,27 @@ class Desk:
         return self.rows.unit
 
     def recall(
-        self, question: Question, statement: PrivacyStatement, scales: Sequence[Fraction] = ()
+        self,
+        question: Question,
+        statement: PrivacyStatement,
+        scales: Sequence[Fraction] = (),
+        fits: Callable[[Sequence[int]], bool] | None = None,
     ) -> StoredAnswer | None:
         """Return the most accurate answer to the question that was stored, if it is as accurate as what is asked for.
 
-        Accuracy is the largest noise scale or, for mechanisms without one, the epsilon of the promise.
+        Accuracy is the largest noise scale or, for mechanisms without one, the epsilon of the promise. An answer whose
+        values do not fit the question means that the ledger is damaged.
         """
         found = self.ledger.find_answers(self.dataset, question.key(self.unit))
         if scales:
             laplace = [answer for answer in found if answer.scales and max(answer.scales) <= max(scales)]
-            return min(laplace, key=lambda answer: max(answer.scales), default=None)
-        others = [answer for answer in found if not answer.scales and answer.statement.epsilon >= statement.epsilon]
-        return max(others, key=lambda answer: answer.statement.epsilon, default=None)
+            best = min(laplace, key=lambda answer: max(answer.scales), default=None)
+        else:
+            others = [answer for answer in found if not answer.scales and answer.statement.epsilon >= statement.epsilon]
+            best = max(others, key=lambda answer: answer.statement.epsilon, default=None)
+        if best is not None and fits is not None and not fits(best.values):
+            raise self.ledger.damaged()
+        return best
 
     def measure(
         self,

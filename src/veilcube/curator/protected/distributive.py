@@ -5,22 +5,23 @@ sensitivity s; an exchanged row changes two parts, or one of them twice. Noise o
 part, or a draw by permute-and-flip from the scores, is epsilon-differentially private for all parts together
 (docs/proofs/rank.md, Theorem 3), and merging what was published costs nothing. The promise rests on the declared
 sensitivity. The query's functions run on exact counts: they are the curator's code and must do nothing but compute.
+They run after the charge, and whatever goes wrong in them is told by one sentence that is always the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.curator.noise.rank import draw_cheapest
+from veilcube.curator.noise.rank import ROUNDING_GRID, draw_cheapest
 from veilcube.curator.protected.answering import check_confidence
 from veilcube.curator.protected.question import Question
-from veilcube.errors import QueryError
+from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy import (
     EpsilonLike,
     LaplaceEvent,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from veilcube.curator.protected.table import ProtectedTable
 
 Integers = NDArray[np.int64]
+Result = TypeVar("Result")
 
 PROOF = "docs/proofs/rank.md#theorem-3"
 MOST_PARTS = 2**16
@@ -93,14 +95,16 @@ def ask_distributive(
         return _choose(parts, query, question, price, change, confidence)
     scale = scale_for(price, change)
     statement = PrivacyStatement(price, table.desk.neighbours, table.desk.unit, LaplaceEvent(change, scale), PROOF)
-    exact = [query.value_of(parts.numbers, rows) for rows in parts.exact_rows()]
+    is_linear, exact_rows = query.is_linear, parts.exact_rows()
 
     def draw() -> list[int]:
+        exact = _of_each_part(query.value_of, parts.numbers, exact_rows)
         noise = table.desk.draw_noise(scale, (len(exact),)).tolist()
         return [value + error for value, error in zip(exact, noise, strict=True)]
 
-    stored = table.measure(question, statement, draw)
-    return _merge(query, list(stored.values), DiscreteLaplace(scale), confidence, stored.statement.words)
+    stored, noise = table.measure(question, statement, draw), DiscreteLaplace(scale)
+    merge = _merge_linear if is_linear else _merge
+    return merge(query, list(stored.values), noise, confidence, stored.statement.words)
 
 
 def _choose(
@@ -109,27 +113,53 @@ def _choose(
     """Draw a value of the finite domain for each part, and merge the draws."""
     table, domain = parts.table, np.array(query.output, dtype=np.int64)
     statement = PrivacyStatement(price, table.desk.neighbours, table.desk.unit, ChoiceEvent(price), PROOF)
-    scores = [query.scores_of(parts.numbers, rows) for rows in parts.exact_rows()]
-    rate = price / (2 * change)
-    stored = table.measure(
-        question, statement, lambda: [draw_cheapest(RankCosts(score.max() - score, rate)) for score in scores]
-    )
+    rate, exact_rows = price / (2 * change), parts.exact_rows()
+    if rate < Fraction(1, ROUNDING_GRID):
+        raise PrivacyError("epsilon is too small to draw with; use at least 2**-55 times what one unit may change")
+
+    def draw() -> list[int]:
+        scores = _of_each_part(query.scores_of, parts.numbers, exact_rows)
+        return [draw_cheapest(RankCosts(score.max() - score, rate)) for score in scores]
+
+    stored = table.measure(question, statement, draw)
     value = float(query.merge_all([int(domain[place]) for place in stored.values]))
     is_inside = domain[0] <= value <= domain[-1]
     low, high = (float(domain[0]), float(domain[-1])) if is_inside else (-inf, inf)
     return Answer(value, low, high, confidence, float("nan"), stored.statement.words)
 
 
+def _of_each_part(function: Callable[[Integers, Integers], Result], numbers: Integers, rows: Integers) -> list[Result]:
+    """Run a query's function on the exact rows of every part; what it raises could carry counts and goes no further."""
+    try:
+        return [function(numbers, part) for part in rows]
+    except KeyboardInterrupt:
+        is_stopped = True
+    except BaseException:
+        is_stopped = False
+    # Raised out here, where the exception of the function is no longer the context of the new one.
+    if is_stopped:
+        raise KeyboardInterrupt
+    raise QueryError(
+        "the part of the distributive query failed on the table, or gave something else than whole numbers within its "
+        "bounds, and was paid for; correct the function on made-up rows, which it must accept with any counts"
+    )
+
+
+def _merge_linear(
+    query: DistributiveQuery, noisy: list[int], noise: DiscreteLaplace, confidence: float, words: str
+) -> Answer:
+    """Merge noisy parts by adding them up; the interval follows from the summed noise."""
+    value, width = query.merge_all(noisy), float(half_widths(noise, [len(noisy)], confidence)[0])
+    return Answer(value, value - width, value + width, confidence, noise.stddev * sqrt(len(noisy)), words)
+
+
 def _merge(query: DistributiveQuery, noisy: list[int], noise: DiscreteLaplace, confidence: float, words: str) -> Answer:
-    """Merge noisy parts; the interval follows from the summed noise, or from the ends of all parts at once.
+    """Merge noisy parts; the interval follows from the ends of all parts at once.
 
     All parts lie within their ends together with probability confidence, since their noises are independent. If the
     merge never falls where a result rises, the merged ends then hold the merged truth; else there is no interval.
     """
     value = query.merge_all(noisy)
-    if query.is_linear:
-        width = float(half_widths(noise, [len(noisy)], confidence)[0])
-        return Answer(value, value - width, value + width, confidence, noise.stddev * sqrt(len(noisy)), words)
     width = int(half_widths(noise, [1], confidence ** (1 / len(noisy)))[0]) + 1
     lower, upper = [result - width for result in noisy], [result + width for result in noisy]
     if not query.is_monotone(lower, upper):

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.curator.ledger import StoredAnswer
-from veilcube.curator.noise.rank import draw_rank
+from veilcube.curator.noise.rank import ROUNDING_GRID, draw_rank
 from veilcube.curator.protected.answering import check_confidence
 from veilcube.curator.protected.question import Question
-from veilcube.errors import QueryError
+from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy import EpsilonLike, Neighbours, PrivacyStatement, SequentialEvent, read_epsilon, write_fraction
 from veilcube.privacy.event import ChoiceEvent, Event
 from veilcube.privacy.rank_mechanisms import MOST_ROWS, RankMethod, rank_reach
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 
 PROOF = "docs/proofs/rank.md#theorem-2"
+# The sampler needs a rate of one step of its grid, and a rate is at least a fifth of epsilon.
+SMALLEST_EPSILON = Fraction(8, ROUNDING_GRID)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +122,19 @@ def ask_rank(
     draws = _draws(asked, price, ladder, confidence)
     events = tuple(ChoiceEvent(budget * ladder.steps) for _, budget, _ in draws)
     statement = ladder.statement(price, events[0] if len(events) == 1 else SequentialEvent(events), PROOF)
-    details = asked.details() | ({"confidence": confidence} if asked.share else {})
+    # The same epsilon buys less accuracy where it is divided among more steps, so their number is part of the question.
+    details = asked.details() | {"steps": ladder.steps} | ({"confidence": confidence} if asked.share else {})
     question = ladder.question("rank", details)
-    stored = None if fresh else table.desk.recall(question, statement)
+
+    def fits(places: Sequence[int]) -> bool:
+        return len(places) == len(draws) and all(0 <= place < ladder.cells.size for place in places)
+
+    stored = None if fresh else table.desk.recall(question, statement, (), fits)
     if stored is None:
         counts = ladder.exact_counts()
         _require_rank(ladder, asked.rank, counts)
         climbed = counts if asked.is_from_top else counts[::-1]
-        stored = table.measure(question, statement, lambda: [draw_rank(climbed, e, k, m) for k, e, m in draws])
+        stored = table.measure(question, statement, lambda: _drawn(climbed, draws))
     return _answer(ladder, asked, stored, confidence)
 
 
@@ -137,20 +144,45 @@ def _draws(
     """Return rank, epsilon for one row and mechanism of every draw: the answer, then its ends.
 
     An end is drawn for a rank that is g rows off, g one more than a draw misses by at most: it then lies on its side of
-    the true value. A rank nearer to the top than g has no upper end but the domain's.
+    the true value. A rank nearer to the top than g has no upper end but the domain's. What cannot be drawn is refused
+    here, before it is paid for.
     """
     each = price / ladder.steps
+    both = each * asked.share
+    if min(each - both, both / 2 if asked.share else each) < SMALLEST_EPSILON:
+        raise PrivacyError(
+            "epsilon, or its share for an interval, is too small to draw with; use at least 2**-52 for a row of a unit"
+        )
     if not asked.share:
         return [(asked.rank, each, asked.method)]
     method, size = RankMethod.PERMUTE_AND_FLIP, ladder.cells.size
-    both = each * asked.share
     sure = 1 - (1 - confidence) / 2
     off = rank_reach(size, both / 2, sure, method) + 1
     if asked.rank > off:
         ends = [(asked.rank + off, both / 2, method), (asked.rank - off, both / 2, method)]
     else:
         ends = [(asked.rank + rank_reach(size, both, confidence, method) + 1, both, method)]
-    return [(asked.rank, each * (1 - asked.share), asked.method), *ends]
+    if ends[0][0] > MOST_ROWS:
+        raise QueryError("an end of the interval would be a rank above 2**53; use a larger share, or interval=None")
+    return [(asked.rank, each - both, asked.method), *ends]
+
+
+def _drawn(climbed: Integers, draws: Sequence[tuple[int, Fraction, RankMethod]]) -> list[int]:
+    """Draw the answer from the rows, and its ends from the rows and public ones below them."""
+    (rank, epsilon, method), *ends = draws
+    value = draw_rank(climbed, epsilon, rank, method)
+    return [value, *(draw_rank(_with_public_rows(climbed, k), share, k, way) for k, share, way in ends)]
+
+
+def _with_public_rows(climbed: Integers, rank: int) -> Integers:
+    """Return the rows with as many public ones at the lowest value as the rank, so that there is a row of this rank.
+
+    Without them, a rank beyond all rows is drawn from an almost flat law. The same rows more keep neighbours what they
+    are. Rows at the lowest value matter only until the rank is reached, so what is missing has the law of all of them.
+    """
+    longer = climbed.copy()
+    longer[0] += max(rank - int(climbed.sum()), 0)
+    return longer
 
 
 def _answer(ladder: Ladder, asked: RankQuestion, stored: StoredAnswer, confidence: float) -> RankAnswer:

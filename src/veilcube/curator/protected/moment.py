@@ -64,12 +64,17 @@ class Moment:
     @classmethod
     def from_data(cls, schema: Schema, data: Mapping[str, object]) -> "Moment | None":
         """Rebuild from a question's plain data; None if it is of another kind."""
-        if data.get("kind") not in _KINDS:
+        if not cls.is_kind(data):
             return None
         powers, by = data.get("powers"), data.get("by")
         if not isinstance(powers, Mapping) or not isinstance(by, list):
             raise QueryError("the stored question is not well formed; its ledger was changed by another program")
         return cls.ask(schema, region_from_data(schema, data.get("where")), powers, by, is_mean=data["kind"] == "mean")
+
+    @staticmethod
+    def is_kind(data: Mapping[str, object]) -> bool:
+        """Whether a question's plain data are those of a moment or a mean."""
+        return data.get("kind") in _KINDS
 
     @property
     def schema(self) -> Schema:
@@ -95,6 +100,11 @@ class Moment:
     def groups(self) -> tuple[NDArray[np.int64], ...]:
         """For each grouping attribute, the cells that the region reaches."""
         return tuple(np.flatnonzero(self._reached(axis)) for axis in self.by)
+
+    @cached_property
+    def size(self) -> int:
+        """How many integers are measured."""
+        return (2 if self.is_mean else 1) * prod(cells.size for cells in self.groups)
 
     @cached_property
     def unit(self) -> Fraction:

@@ -139,7 +139,12 @@ def _find(
     }
     is_split = isinstance(way, QuantilePlan) and way.method is QuantileMethod.SPLIT
     question = ladder.question("quantiles", details | ({} if is_split else {"confidence": confidence}))
-    stored = None if fresh else table.desk.recall(question, statement)
+    number, size = len(way.split.quantiles), ladder.cells.size
+
+    def fits(values: Sequence[int]) -> bool:
+        return len(values) in (number, 4 * number) and all(0 <= place < size for place in values[: 3 * number])
+
+    stored = None if fresh else table.desk.recall(question, statement, fits=fits)
     if stored is None:
         counts = ladder.exact_counts()
         stored = table.measure(question, statement, lambda: _draw(way, counts, confidence, table.desk.draw_noise))

@@ -205,11 +205,15 @@ class ProtectedTable:
         *,
         epsilon: EpsilonLike,
         method: str = "auto",
+        rows: int | None = None,
         confidence: float = 0.95,
         fresh: bool = False,
     ) -> RankAnswers:
-        """Find many quantiles for one epsilon, by a split or a tree of counts, whichever should miss by less."""
-        return ask_quantiles(self, attribute, quantiles, epsilon, method, confidence, fresh)
+        """Find many quantiles for one epsilon, by a split, a tree or a refined tree, whichever should miss by less.
+
+        ``rows`` is about how many rows there are, if that is public; otherwise 1/200 of epsilon may go to a noisy one.
+        """
+        return ask_quantiles(self, attribute, quantiles, epsilon, method, confidence, fresh, rows)
 
     def distributive(
         self,
@@ -222,7 +226,8 @@ class ProtectedTable:
     ) -> Answer:
         """Ask a distributive query of every part that the attributes ``by`` cut, for one epsilon, and merge.
 
-        The query's functions run on exact counts, so they must be the curator's own and do nothing but compute.
+        The query's functions run on exact counts, so they must be the curator's own and do nothing but compute; what
+        fails in them is paid for, since it tells something about the table.
         """
         return ask_distributive(self, query, attribute, by, epsilon, confidence)
 
@@ -243,7 +248,9 @@ class ProtectedTable:
         names = [self._all.names[axis] for axis in by or ()]
         moment = Moment.ask(self._all, self.region, powers, names, is_mean=is_mean)
         statement, scale = self._claim(moment, price)
-        stored = None if fresh else self.desk.recall(moment.question, statement, (scale,))
+        stored = None
+        if not fresh:
+            stored = self.desk.recall(moment.question, statement, (scale,), lambda values: len(values) == moment.size)
         if stored is None:
             exact = moment.exact(self.desk.rows.counts_within(self.region, moment.axes))
             stored = self.measure(moment.question, statement, lambda: self._noisy(exact, scale), (scale,))

@@ -1,0 +1,49 @@
+"""Intervals of refined answers: how many deviations their noise reaches, when it is a sum of Laplace variables.
+
+With independent noises s_j Z_j, a refined answer has the noise Σ w_j Z_j, whose excess kurtosis is κ = 3 Σw⁴ / (Σw²)²
+for Laplace Z. Cornish and Fisher's expansion moves the normal quantile z to z + κ (z³ - 3z) / 24. No sum of independent
+Laplace variables is taken to reach beyond a single one, nor less far than a normal one.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from veilcube.analyst.refine.answers import NoisyAnswers
+from veilcube.analyst.refine.nearest import Nearest
+
+Floats = NDArray[np.float64]
+
+_LAPLACE_EXCESS = 3.0
+_UNTOUCHED = 1e-12
+
+
+def half_widths(before: Floats, after: Floats, confidence: float) -> Floats:
+    """Return the half-width of each interval in deviations; ``before`` and ``after`` are factors of the covariance.
+
+    Where the noises depend on each other (``before`` is not diagonal) their weights are not known: normal noise.
+    """
+    normal = float(ndtri(0.5 + confidence / 2))
+    if before.shape[0] != before.shape[1] or np.count_nonzero(before - np.diag(np.diagonal(before))):
+        return np.full(len(before), normal)
+    second = np.square(after).sum(axis=1)
+    shares = np.square(after) / np.where(second > 0, second, 1.0)[:, np.newaxis]
+    excess = _LAPLACE_EXCESS * np.square(shares).sum(axis=1)
+    widened = normal + excess * (normal**3 - 3 * normal) / 24
+    laplace = -np.log1p(-confidence) / np.sqrt(2)
+    return np.asarray(np.maximum(normal, np.minimum(widened, laplace)))
+
+
+def reach_own(
+    noisy: NoisyAnswers, moved: Nearest, low: Floats, high: Floats, confidence: float
+) -> tuple[Floats, Floats]:
+    """Return intervals that hold the one an answer came with, at the same confidence, where no equality touched it."""
+    if noisy.own is None:
+        return low, high
+    change = np.linalg.norm(moved.factor - noisy.factor, axis=1)
+    is_untouched = change <= _UNTOUCHED * np.linalg.norm(noisy.factor, axis=1)
+    is_kept = is_untouched & (noisy.own.confidence == confidence)
+    return (
+        np.where(is_kept, np.fmin(low, noisy.own.low), low),
+        np.where(is_kept, np.fmax(high, noisy.own.high), high),
+    )
