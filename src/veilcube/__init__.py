@@ -20,13 +20,12 @@ from veilcube.planner import Adaptive, Identity, KdTree, Marginals, Plan, Tree, 
 from veilcube.planner.usefulness import usefulness
 from veilcube.privacy import PrivacyStatement
 from veilcube.privacy.rank_mechanisms import rank_distribution
-from veilcube.protecting import protect
 from veilcube.query import Answer, Answers, Workload
 from veilcube.query.distributive import DistributiveQuery
 from veilcube.regions import grow_regions, smooth
 from veilcube.release import History
 from veilcube.schema import Nominal, Ordinal, Schema
-from veilcube.session import release
+from veilcube.session import protect, release
 
 __all__ = [
     "Adaptive",

@@ -7,6 +7,7 @@ from veilcube.cli.options import JsonFlag, ReleaseFile
 from veilcube.cli.output import print_json, say, show_number
 from veilcube.cli.release_file import open_release_file
 from veilcube.cli.schema import describe_schema, show_schema
+from veilcube.planner import Marginals
 
 LEAST_ERROR_SHOWN = 0.001
 
@@ -39,7 +40,8 @@ def info(file: ReleaseFile, as_json: JsonFlag = False) -> None:
 def _plan_words(release: Release) -> str:
     strategy, error = release.plan.get("strategy"), release.plan.get("expected_error")
     name = strategy.get("name", "?") if isinstance(strategy, Mapping) else "?"
-    return f"Strategy {name}; expected error of a random range count: {_show_error(error)}."
+    asked = "a cell of its tables" if name == Marginals().name else "a random range count"
+    return f"Strategy {name}; expected error of {asked}: {_show_error(error)}."
 
 
 def _show_error(error: object) -> str:

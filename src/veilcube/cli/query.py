@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias, TypedDict
 import typer
 
 from veilcube.analyst import DateAnswer, Release
+from veilcube.analyst.estimate.entropy import FORETOLD
 from veilcube.cli.options import Confidence, JsonFlag, ReleaseFile
 from veilcube.cli.output import print_json, say, show_confidence, show_interval, show_number, show_table
 from veilcube.cli.release_file import open_release_file
@@ -69,7 +70,8 @@ def query(
         typer.Option(
             "--estimator",
             metavar="NAME",
-            help="How to estimate: best, least_squares, nonnegative, posterior, thresholded, shrunken or observed.",
+            help="How to estimate: best, least_squares, nonnegative, posterior, thresholded, shrunken, observed or "
+            "max_entropy.",
         ),
     ] = "best",
     guaranteed: Annotated[
@@ -96,6 +98,8 @@ def query(
         print_json(facts | {"privacy": release.privacy.to_dict(), "counted": release.counted})
         return
     _show(found, confidence)
+    if any(FORETOLD in getattr(row.answer, "estimator", "") for row in found):
+        say("", "Foretold by maximum entropy where no measured table holds all the attributes that are asked about.")
     say("", str(release.privacy))
     if release.counted is not None:
         say(release.counted)
@@ -129,8 +133,8 @@ def _calendar(release: Release, name: str) -> Calendar | None:
 def _facts(found: Answer | DateAnswer | Answers) -> dict[str, object]:
     facts = found.to_dict()
     if isinstance(found, Answers):
-        return {"groups": facts["answers"]}
-    return {name: facts[name] for name in ("value", "low", "high", "stddev") if name in facts}
+        return {"groups": facts["answers"], "estimator": facts["estimator"]}
+    return {name: facts[name] for name in ("value", "low", "high", "stddev", "estimator") if name in facts}
 
 
 def _show(found: Sequence[Found], confidence: float) -> None:

@@ -17,6 +17,7 @@ from veilcube.cli.release_file import open_release_file
 from veilcube.cli.synthesize_report import load_extras, write_quality_report
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import QueryError, ReleaseFileError
+from veilcube.operators import NodeCounts
 from veilcube.release import History
 from veilcube.schema import Schema
 
@@ -64,6 +65,10 @@ def synthesize(
 
     Only public things are read: noisy measurements, never the table. Nothing is charged.
     """
+    if out.suffix.lower() not in ("", ".parquet", ".pq"):
+        raise QueryError(
+            f"rows are written as Parquet, so '{out.name}' would mislead; name the file '{out.stem}.parquet'"
+        )
     for path in [out] if report is None else [out, report]:
         if path.exists() and not force:
             raise ReleaseFileError(f"{path} exists already; choose another name, or pass --force to write over it")
@@ -71,8 +76,8 @@ def synthesize(
         load_extras()  # what is missing is told before the long work, not after it
     if rows is not None and rows < 1:
         raise QueryError("--rows must be a whole number of 1 or more")
-    history = _read_source(source, dataset, schema)
-    model = _fit(history, total, engine, quiet=as_json)
+    history, told = _read_source(source, dataset, schema)
+    model = _fit(history, told if total is None else total, engine, quiet=as_json)
     count = max(1, round(model.total.value)) if rows is None else rows
     with progress_bar("Drawing rows", hidden=as_json) as advance:
         model.synthesize(count, out, advance)
@@ -86,16 +91,18 @@ def synthesize(
     _tell(model, quality, count, out, report)
 
 
-def _read_source(source: str, dataset: str | None, schema: Path | None) -> History:
+def _read_source(source: str, dataset: str | None, schema: Path | None) -> tuple[History, float | None]:
+    """Return what was measured, and the number of rows where the release tells it and its measurements do not."""
     if not _is_ledger(source):
         if dataset is not None or schema is not None:
             raise QueryError("--dataset and --schema are for ledgers, and the source is a release; leave them out")
         release: Release = open_release_file(Path(source))
-        return read_history(release)
+        refined = isinstance(release.record.measurements[0].operator, NodeCounts)
+        return read_history(release), max(float(release.count().value), 1.0) if refined else None
     if dataset is None:
         raise QueryError("a ledger may hold many datasets; name one with --dataset")
     past = Ledger(source).history(dataset)
-    return (past if schema is None else past.under(Schema.read(schema))).answered
+    return (past if schema is None else past.under(Schema.read(schema))).answered, None
 
 
 def _is_ledger(source: str) -> bool:

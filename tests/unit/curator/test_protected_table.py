@@ -16,8 +16,8 @@ from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
 from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, QueryError, TableError
 from veilcube.privacy import PrivacyUnit
-from veilcube.protecting import protect
 from veilcube.schema import Region
+from veilcube.session.protecting import protect
 
 SCHEMA = vc.Schema(
     [

@@ -1,7 +1,4 @@
-"""Protect a table: the curator's rows and budget and, beside a refusal, what the analyst's side knows from history.
-
-It belongs to the session layer, where both sides meet.
-"""
+"""Protect a table: the curator's rows and budget and, beside a refusal, what the analyst's side knows from history."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where both sides meet, and the only place where they do: plan, charge, measure, publish, answer.
+"""Release a table: plan, charge, measure, publish, answer.
 
 The order is the promise: the plan comes from public facts, the charge is on disk before the first random bit, and what
 leaves ``release`` holds nothing private.
