@@ -83,3 +83,15 @@ def test_bad_facts_are_one_line_errors(file: str, call: Call, words: tuple[str, 
     assert (done.code, done.out) == (5, "")
     assert message in done.err
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("fact", ["0 = 0", "count(age < 17) = 0"])
+def test_a_fact_about_no_cell_is_taken(file: str, call: Call, fact: str) -> None:
+    done = call("refine", file, "--fact", fact)
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_file_of_facts_may_start_with_a_byte_order_mark(file: str, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "facts.txt").write_text("[public]\ntotal = 2400\n", encoding="utf-8-sig")
+    done = call("refine", file, "--facts", str(tmp_path / "facts.txt"), "--json")
+    assert json.loads(done.out)["facts"] == [{"sentence": "total = 2400", "source": "public"}]

@@ -130,7 +130,7 @@ def test_a_refusal_builds_no_query_where_answers_or_groups_are_too_many(
     def built(_: object) -> None:
         pytest.fail("queries were built for a refusal")
 
-    for module in ("protecting", "curator.ledger.history"):
+    for module in ("session.protecting", "curator.ledger.history"):
         monkeypatch.setattr(f"veilcube.{module}.linear_queries", built)
     schema = vc.Schema([vc.Ordinal("x", 0, 59), vc.Ordinal("y", 0, 59)])
     for dataset in ("many answers", "many groups"):

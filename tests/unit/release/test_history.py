@@ -72,6 +72,11 @@ def test_a_part_of_a_history_takes_its_part_of_the_noise():
         (lambda: history(values=[1.0]), "one answer for each query"),
         (lambda: history(values=[1.0, np.nan, 3.0]), "finite"),
         (lambda: history(values=["a", "b", "c"]), "numbers"),
+        (lambda: history(values=[10**400, 1, 2]), "numbers"),
+        (lambda: history(variances=[1e300, 1.0, 1.0]), "beyond"),
+        (lambda: history()[[100]], "list of positions"),
+        (lambda: history()[np.array([True])], "mask of length 3"),
+        (lambda: history()[1], "slice"),
         (lambda: history(variances=[1.0, 2.0]), "variances"),
         (lambda: history(variances=[1.0, -2.0, 1.0]), "below 0"),
         (lambda: history(variances=[[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), "covariance"),
@@ -127,3 +132,22 @@ def test_a_release_with_too_many_measurements_is_refused():
     record = release_of(SCHEMA, COUNTS).record
     with pytest.raises(QueryError, match="too many"):
         History.of_release(record, most_rows=10)
+
+
+def test_equal_promises_of_different_sources_are_counted_and_those_of_parts_are_kept():
+    told = [History(SCHEMA, WORKLOAD, [1, 2, 3], 1.0, privacy=words) for words in ("A", "B", "A", "")]
+    merged = History.merge(History.merge(*told[:2]), *told[2:])
+    assert merged.promises == ("A", "B", "A")
+    assert merged.privacy == "2 sources, each: A; B"
+    assert merged[:2].privacy == merged.privacy
+
+
+def test_a_release_of_several_measurements_is_one_promise():
+    release = release_of(SCHEMA, np.ones(SCHEMA.shape, dtype=np.int64), 1, 3, Marginals(k=1))
+    assert History.of_release(release.record).promises == (release.privacy.words,)
+
+
+def test_a_covariance_whose_zeros_are_rounding_is_history():
+    covariance = np.diag([4.0, 9.0, 1.0])
+    covariance[0, 1], covariance[1, 0] = 1e-16, -2e-17
+    assert history(variances=covariance).variances.tolist() == [4.0, 9.0, 1.0]

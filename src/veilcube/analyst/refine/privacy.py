@@ -42,6 +42,7 @@ class _Study:
     shifts: Floats
     changes: Floats  # (pairs, facts): change of each fact that comes from the table, exactly zero where it has none
     is_safe: NDArray[np.bool_]  # (pairs,): no fact changes
+    obeys_facts: bool = False
 
 
 def refinement_privacy(
@@ -139,7 +140,7 @@ def _study(
     used = _without_rounding(np.array(refinement.A), before, _NOTHING)
     magnitudes = np.abs(differences) @ np.abs(used).T + np.abs(changes) @ np.abs(shares_of_facts).T
     shifts = _without_rounding(differences @ used.T + changes @ shares_of_facts.T, magnitudes, _NOTHING)
-    return _Study(used, system, differences, shifts, changes, (changes == 0).all(axis=1))
+    return _Study(used, system, differences, shifts, changes, np.all(changes == 0, axis=1), matrix is None)
 
 
 def _sizes_before_cancelling(shares: Floats, weights: Floats, covariance: ArrayLike | None) -> Floats:
@@ -166,6 +167,9 @@ def _judge(study: _Study, noise: Floats, epsilon: float, coordinates: tuple[int,
     known = np.where(study.is_safe, (np.abs(study.differences) / noise).sum(axis=1), np.inf)
     chosen = list(coordinates)
     rho, at = greatest_least_norm(weighted[chosen], shifts[:, chosen], known)
+    tells = _tells_a_fact(study, chosen)
+    if tells.any():
+        rho, at = np.inf, int(np.argmax(tells))
     is_post_processing = bool(study.is_safe.all())
     dangerous = tuple(dict.fromkeys(study.system.facts[index].sentence for index in _changing(study)))
     needed = noise * (max(rho / epsilon, 1.0) if epsilon > 0 else 1.0)
@@ -181,6 +185,12 @@ def _judge(study: _Study, noise: Floats, epsilon: float, coordinates: tuple[int,
         dangerous=() if is_post_processing else dangerous,
         explanation=explain(is_post_processing, dangerous, rho, epsilon),
     )
+
+
+def _tells_a_fact(study: _Study, chosen: Sequence[int]) -> NDArray[np.bool_]:
+    """Return which pairs differ in a fact that the chosen answers obey on their own, so that they never coincide."""
+    is_told = ~(np.delete(study.system.weights, chosen, axis=1) != 0).any(axis=1)
+    return np.asarray(study.obeys_facts & (study.changes[:, is_told] != 0).any(axis=1))
 
 
 def _changing(study: _Study) -> NDArray[np.intp]:

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from veilcube.analyst.refine.boxes import Boxes, BoxSums, stack_sums
 from veilcube.analyst.refine.facts import Fact, FactSource, read_numbers
+from veilcube.analyst.refine.labelled import arrange, labels_of
 from veilcube.analyst.refine.sentences import quoted, read_sentence
 from veilcube.errors import CapacityError, QueryError
 from veilcube.query import Workload, read_query
@@ -156,12 +157,13 @@ def _region_of(schema: Schema, name: str, fact: Fact) -> Region:
 def _read_known(schema: Schema, known: KnownCounts, values: ArrayLike | None, source: FactSource) -> ReleaseFacts:
     if values is None:
         raise QueryError("B was given without c; give one known count in c for each query or marginal cell of B")
-    counts = read_numbers(values, "c")
     if isinstance(known, Workload):
-        return _of_workload(schema, known, counts, source)
+        return _of_workload(schema, known, read_numbers(values, "c"), source)
     names = (known,) if isinstance(known, str) else tuple(known) if isinstance(known, Iterable) else ()
     if not names or not all(isinstance(name, str) for name in names):
         raise QueryError("on a release, B is a workload or the names of the attributes of a known marginal")
+    labelled = labels_of(values)
+    counts = read_numbers(values, "c") if labelled is None else arrange(schema, names, labelled)
     return _of_marginal(schema, names, counts, source)
 
 
