@@ -49,6 +49,7 @@ def learn(run: int, count: int = QUERIES, **settings: object) -> tuple[KernelPCA
     return KernelPCA(prior=prior, **settings).fit(history, total=total), history, truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("total", [ROWS, None], ids=["total known", "total unknown"])
 def test_intervals_hold_for_past_and_for_new_queries(total):
     held = {"past": [], "new": []}
@@ -62,6 +63,7 @@ def test_intervals_hold_for_past_and_for_new_queries(total):
     assert np.mean(held["new"]) >= 0.93
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", ["loo", "likelihood"])
 def test_intervals_of_short_histories_do_not_trust_the_prior_blindly(choice):
     held = []
@@ -72,6 +74,7 @@ def test_intervals_of_short_histories_do_not_trust_the_prior_blindly(choice):
     assert np.mean(held) >= 0.93
 
 
+@pytest.mark.slow
 def test_least_squares_intervals_have_the_nominal_coverage():
     held = []
     for run in range(4):
@@ -81,6 +84,7 @@ def test_least_squares_intervals_have_the_nominal_coverage():
     assert 0.93 <= np.mean(held) <= 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choice", ["loo", "cv", "likelihood"])
 def test_the_chosen_alpha_is_nearly_the_best_and_removes_most_of_the_noise(choice):
     regrets, gains = [], []
@@ -94,6 +98,7 @@ def test_the_chosen_alpha_is_nearly_the_best_and_removes_most_of_the_noise(choic
     assert np.mean(gains) <= 0.5
 
 
+@pytest.mark.slow
 def test_an_estimated_total_is_as_wrong_as_it_says():
     errors = [
         (model.total.value - ROWS) / model.total.stddev for model, _, _ in (learn(run, total=None) for run in range(12))

@@ -60,6 +60,7 @@ def noise_of_answers(release: Release, seed: int) -> NDArray[np.float64]:
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_stated_variances_and_intervals_are_those_of_many_draws(name: str) -> None:
     release = release_of(SCHEMA, COUNTS, epsilon=0.5, strategy=STRATEGIES[name])
@@ -83,6 +84,7 @@ def _truth() -> NDArray[np.float64]:
     return np.array([COUNTS[low[0] : high[0] + 1, low[1] : high[1] + 1].sum() for low, high in blocks], dtype=float)
 
 
+@pytest.mark.slow
 def test_intervals_under_inequalities_hold_at_least_as_often_as_stated_and_errors_shrink() -> None:
     limits = [f"0 <= count(age = {age})" for age in range(7)] + ["count(age = 0) <= count(age <= 2)"]
     held, before, after = [], [], []

@@ -113,6 +113,7 @@ def test_the_chains_find_the_distribution_of_ranges_too() -> None:
     assert np.abs(chains.distribution(SMALL.names) - exact.distribution(SMALL.names)).sum() / 2 < 0.01
 
 
+@pytest.mark.slow
 def test_the_published_descent_ends_near_the_exact_distribution() -> None:
     model = vc.MaxEntropy(alpha=0.5, engine="sgd", steps=200_000, rate=1e-3).fit(coin_history(0.9, 1.0), total=10)
     assert model.distribution("side")[0] == pytest.approx(0.9, abs=0.02)
@@ -133,6 +134,7 @@ def test_more_alpha_brings_the_model_nearer_to_the_answers_and_none_leaves_the_p
     np.testing.assert_allclose(untouched, np.arange(1.0, 7.0) / 21, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_chosen_alpha_has_nearly_the_least_error() -> None:
     truth, history = skewed_counts(), small_history(scale=150.0)
     exact = history.queries.apply(truth)

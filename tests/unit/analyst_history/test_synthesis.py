@@ -157,6 +157,7 @@ def test_the_command_draws_rows_from_a_release_and_tells_their_quality(
     assert call(*words, "--force", "--rows", "0").code == 5
 
 
+@pytest.mark.slow
 def test_the_command_draws_rows_from_the_answers_in_a_ledger(tmp_path: Path) -> None:
     ledger = vc.Ledger(f"sqlite:///{tmp_path / 'budget.db'}")
     table = vc.protect(vc.Cube(PEOPLE, people_counts()), ledger=ledger, dataset="people", epsilon=4)

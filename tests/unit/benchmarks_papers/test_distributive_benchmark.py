@@ -72,6 +72,7 @@ def test_answers_near_the_maximum_reach_the_bar_on_average(rows: int, bar: float
     assert np.mean([maximum.near_maximum(law, counts) for law, counts in zip(laws, tables, strict=True)]) >= bar
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stddev", [WIDE, NARROW])
 @pytest.mark.parametrize("rows", [1000, 10_000])
 def test_the_tilt_is_never_below_permute_and_flip_on_tables_that_had_no_part_in_its_choice(
@@ -111,6 +112,7 @@ def test_truncating_empty_cells_at_zero_makes_sums_worse() -> None:
     assert intervals.truncation_ratio(versions=30) > 1.5
 
 
+@pytest.mark.slow
 def test_quantiles_of_one_budget_are_found_in_time_and_far_ahead_of_independent_draws() -> None:
     found = quantiles.run_contest(quantiles.Setting("bell", 1000, 0.1, runs=2))
     assert found.ours < 0.1 * found.independent
@@ -133,6 +135,7 @@ def test_a_way_that_misses_by_more_than_another_misses_the_bar() -> None:
     assert [verdict(29.0), verdict(31.0)] == ["reached", "MISSED"]
 
 
+@pytest.mark.slow
 def test_every_figure_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert benchmark.main(["--quick", "--out", str(tmp_path)]) == 0
     with (tmp_path / "figures.csv").open(encoding="utf-8") as file:

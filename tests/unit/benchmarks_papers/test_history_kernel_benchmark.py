@@ -22,6 +22,7 @@ def rows_of(path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_errors_are_written_for_every_alpha_kind_and_prior(folder):
     rows = rows_of(folder / "error-by-alpha.csv")
     assert {(row["kind"], row["prior"]) for row in rows} == {
@@ -30,12 +31,14 @@ def test_errors_are_written_for_every_alpha_kind_and_prior(folder):
     assert all(float(row["past"]) > 0 and float(row["new"]) > 0 for row in rows)
 
 
+@pytest.mark.slow
 def test_a_quick_run_has_figures_but_no_bars(folder):
     rows = rows_of(folder / "bars.csv")
     assert len(rows) == 10
     assert all(row["high"] == "" and row["low"] == "" for row in rows)
 
 
+@pytest.mark.slow
 def test_bars_stand_only_over_the_full_run_on_the_made_table(tmp_path):
     full = findings.Findings(None, tmp_path, findings.FULL, PeopleTable(10))
     quick = findings.Findings(None, tmp_path, findings.QUICK, PeopleTable(10))
@@ -43,10 +46,12 @@ def test_bars_stand_only_over_the_full_run_on_the_made_table(tmp_path):
     assert not quick.is_full
 
 
+@pytest.mark.slow
 def test_every_setting_is_varied_and_time_is_taken(folder):
     assert {row["varied"] for row in rows_of(folder / "error-by-setting.csv")} == {"queries", "scale", "rows"}
     assert [int(row["queries"]) for row in rows_of(folder / "seconds.csv")] == list(findings.QUICK.timed_queries)
 
 
+@pytest.mark.slow
 def test_cross_validation_stands_beside_the_truth(folder):
     assert all(row["cross_validated"] for row in rows_of(folder / "foretold-error.csv"))

@@ -57,6 +57,7 @@ def test_bars_are_judged() -> None:
     assert [verdict.word for verdict in speed.judge_large([slow])] == ["MISSED", "reached"]
 
 
+@pytest.mark.slow
 def test_a_quick_run_writes_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     small = benchmark.Size(draws=200_000, queries=5, releases=1, shapes=(("wavelet", (6, 6)),), facts=5)
