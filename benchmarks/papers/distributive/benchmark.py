@@ -1,7 +1,5 @@
 """Runs the parts of the benchmark and gathers what they found; what it does stands in the package's description."""
 
-import argparse
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -14,6 +12,7 @@ from rich.table import Table
 from benchmarks.papers import distributive
 from benchmarks.papers.distributive import intervals, maximum, parity, quantiles
 from benchmarks.papers.distributive.data import Series, incomes
+from benchmarks.papers.parts import folder_for, parser_of, run_parts
 from benchmarks.papers.privelet.tables import show_claims, show_verdicts
 from benchmarks.papers.privelet.verdict import Claim, Verdict
 from benchmarks.report import make_console, write_csv
@@ -105,13 +104,10 @@ PARTS: Mapping[str, Callable[[Findings], None]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that were asked for, by default all of them."""
-    options = _read_options(arguments or [])
-    folder = options.out or Path(tempfile.mkdtemp(prefix="distributive-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    options = parser_of(distributive, PARTS).parse_args(arguments or [])
+    folder = folder_for(distributive, options)
     findings = Findings(make_console(WIDTH_OF_FILES), folder, QUICK if options.quick else FULL)
-    for name in options.only or PARTS:
-        findings.console.print(f"-- {name}")
-        PARTS[name](findings)
+    run_parts(findings, PARTS, options)
     show_claims(findings.console, findings.claims)
     show_verdicts(findings.console, findings.verdicts)
     write_csv(folder / "claims.csv", findings.claims)
@@ -130,15 +126,3 @@ def _show_table_2(console: Console, found: Sequence[intervals.Measured]) -> None
         shares = (one.mean, one.largest, one.published_mean, one.published_largest)
         table.add_row(one.arm, f"{one.epsilon:g}", *("" if isnan(x) else f"{1e6 * x:,.4g}" for x in shares))
     console.print(table)
-
-
-def _read_options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.papers.distributive",
-        description=distributive.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--quick", action="store_true", help="small tables and few runs, to see that all of it runs")
-    parser.add_argument("--only", action="append", choices=list(PARTS), help="run this part; may be repeated")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep tables and figures here")
-    return parser.parse_args(arguments)

@@ -102,7 +102,11 @@ def planned_method(cells: int, epsilon: float) -> str:
 def run_contest(setting: Setting) -> Contest:
     """Measure all ways, each run on a table of its own."""
     cells, epsilon = setting.cells, setting.epsilon
-    ours, alone, tree, refined, seconds = [], [], [], [], []
+    ours: list[float] = []
+    alone: list[float] = []
+    tree: list[float] = []
+    refined: list[float] = []
+    seconds: list[float] = []
     for run in range(setting.runs):
         counts = table_of(setting.shape, cells, FIRST_SEED + run)
         cube = vc.Cube(vc.Schema([vc.Ordinal("place", 1, cells)]), counts)

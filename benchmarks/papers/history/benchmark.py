@@ -1,7 +1,6 @@
 """Runs the parts of the benchmark and gathers what they found; what it does stands in the package's description."""
 
 import argparse
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from benchmarks.papers.history import kernel_parts, maxent_parts
 from benchmarks.papers.history.census import PeopleTable
 from benchmarks.papers.history.findings import FULL, QUICK, Findings
 from benchmarks.papers.history.kdd import CensusIncome
+from benchmarks.papers.parts import folder_for, parser_of, run_parts
 from benchmarks.papers.privelet.tables import WIDTH_OF_FILES, show_verdicts
 from benchmarks.report import make_console, write_csv
 
@@ -25,14 +25,11 @@ PARTS: Mapping[str, Callable[[Findings], None]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that were asked for, by default all of them."""
     options = _read_options(arguments or [])
-    folder = options.out or Path(tempfile.mkdtemp(prefix="history-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = folder_for(history, options)
     size = QUICK if options.quick else FULL
     table = PeopleTable(size.rows) if options.kdd is None else CensusIncome(options.kdd)
     findings = Findings(make_console(WIDTH_OF_FILES), folder, size, table)
-    for name in options.only or PARTS:
-        findings.console.print(f"-- {name}")
-        PARTS[name](findings)
+    run_parts(findings, PARTS, options)
     findings.show("claims of the paper's section 5", findings.claims)
     show_verdicts(findings.console, findings.verdicts)
     write_csv(folder / "claims.csv", findings.claims)
@@ -42,13 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _read_options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.papers.history",
-        description=history.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--quick", action="store_true", help="small sizes: proves that it runs, and nothing else")
-    parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated (default all parts)")
+    parser = parser_of(history, PARTS)
     parser.add_argument("--kdd", type=Path, metavar="DIR", help="use the KDD census-income table from this folder")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default a new temporary folder)")
     return parser.parse_args(arguments)

@@ -158,12 +158,12 @@ def run_settings(findings: Findings) -> None:
 def _error_of(varied: str, value: float, table: PublicTable, queries: int, scale: float) -> SettingError:
     asked = ask(table, RANGES, queries, scale, new=1000)
     uniform, prior = (fit(asked, has_prior=has_prior) for has_prior in (False, True))
-    errors = [
+    without, given = (
         root_mean_square(model.values_for(asked.history.queries, [model.alpha])[0] - asked.truth)
         for model in (uniform, prior)
-    ]
+    )
     new = root_mean_square(prior.values_for(asked.new, [prior.alpha])[0] - asked.new_truth)
-    return SettingError(varied, float(value), asked.noisy_rmse, *errors, new)
+    return SettingError(varied, float(value), asked.noisy_rmse, without, given, new)
 
 
 def run_time(findings: Findings) -> None:

@@ -7,7 +7,7 @@ public too; then neighbours are replacements, sensitivity is 72 and epsilon is 2
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeAlias
@@ -77,13 +77,13 @@ def _score(
     method: str,
     table: PublicTable,
     marginal: Marginal,
-    triples: list[tuple[int, ...]],
+    triples: Sequence[tuple[int, ...]],
     seconds: float | None = None,
     note: str = "",
     *,
     capped: bool = False,
 ) -> PublishingRow:
-    def mean_error(sets: list[tuple[int, ...]]) -> float | None:
+    def mean_error(sets: Sequence[tuple[int, ...]]) -> float | None:
         errors = [np.abs(marginal(*axes) - table.marginal(*axes) / table.rows).sum() for axes in sets]
         return float(np.mean(np.minimum(errors, 1.0) if capped else errors)) if errors else None
 
@@ -91,7 +91,7 @@ def _score(
     return PublishingRow(method, pairs or 0.0, mean_error(triples), seconds, note)
 
 
-def _independence(table: PublicTable, triples: list[tuple[int, ...]]) -> PublishingRow:
+def _independence(table: PublicTable, triples: Sequence[tuple[int, ...]]) -> PublishingRow:
     shape = table.schema.shape
     laws = [table.marginal(axis) / table.rows for axis in range(len(shape))]
 
@@ -104,7 +104,7 @@ def _independence(table: PublicTable, triples: list[tuple[int, ...]]) -> Publish
     return _score("independence", table, marginal, triples, note="from exact one-way marginals")
 
 
-def _others(findings: Findings, history: vc.History, triples: list[tuple[int, ...]]) -> list[PublishingRow]:
+def _others(findings: Findings, history: vc.History, triples: Sequence[tuple[int, ...]]) -> list[PublishingRow]:
     table, found = findings.table, []
     steps = SGD_STEPS if findings.is_full else QUICK_SGD_STEPS
     started = time.perf_counter()

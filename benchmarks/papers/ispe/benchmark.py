@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from benchmarks.papers.ispe.data import AGE_HOURS, Table, made_tables, read_tabl
 from benchmarks.papers.ispe.figures import Effort
 from benchmarks.papers.ispe.plot import write_plot
 from benchmarks.papers.ispe.trials import Measured, summarise
+from benchmarks.papers.parts import folder_for, parser_of, run_parts
 from benchmarks.papers.privelet.tables import WIDTH_OF_FILES, show_verdicts
 from benchmarks.papers.privelet.verdict import Claim, Verdict
 from benchmarks.peers.dpbench.arrays import CountArray, InputError
@@ -155,13 +155,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> None:
     made = made_tables() + read_tables(options.table or ())
     contested = arrays.read_arrays(options.data) if options.data else ()
-    folder = options.out or Path(tempfile.mkdtemp(prefix="ispe-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = folder_for(ispe, options)
     size = QUICK if options.quick else FULL
     findings = Findings(make_console(WIDTH_OF_FILES), folder, size, options.epsilon, made, contested)
-    for name in options.only or PARTS:
-        findings.console.print(f"-- {name}")
-        PARTS[name](findings)
+    run_parts(findings, PARTS, options)
     tables.show_claims(findings.console, findings.claims)
     show_verdicts(findings.console, findings.verdicts)
     write_csv(folder / "claims.csv", findings.claims)
@@ -174,15 +171,8 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _read_options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.papers.ispe",
-        description=ispe.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--quick", action="store_true", help="small sizes: proves that it runs, and nothing else")
+    parser = parser_of(ispe, PARTS)
     parser.add_argument("--epsilon", type=float, default=0.2, help="of the tables (default 0.2)")
-    parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated (default all parts)")
     parser.add_argument("--table", type=Path, metavar="FILE", nargs="+", help="2-D .npy counts beside the four tables")
     parser.add_argument("--data", type=Path, metavar="DIR", help="the folder that holds the DPBench arrays, 2D/*.npy")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default a new temporary folder)")
     return parser.parse_args(arguments)

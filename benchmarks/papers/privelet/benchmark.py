@@ -1,7 +1,6 @@
 """Runs the parts of the benchmark and gathers what they found; what it does stands in the package's description."""
 
 import argparse
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.papers import privelet
+from benchmarks.papers.parts import folder_for, parser_of, run_parts
 from benchmarks.papers.privelet import accuracy, command_line, scaling, speed, tables, variance
 from benchmarks.papers.privelet.census import BRAZIL, SMALL, UNITED_STATES, Census
 from benchmarks.papers.privelet.claims import judge_accuracy
@@ -126,13 +126,10 @@ PARTS: Mapping[str, Callable[[Findings], None]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that were asked for, by default all of them at epsilon 1."""
     options = _read_options(arguments or [])
-    folder = options.out or Path(tempfile.mkdtemp(prefix="privelet-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = folder_for(privelet, options)
     epsilons = EPSILONS if options.all else options.epsilon or (1.0,)
     findings = Findings(make_console(tables.WIDTH_OF_FILES), folder, QUICK if options.quick else FULL, epsilons)
-    for name in options.only or PARTS:
-        findings.console.print(f"-- {name}")
-        PARTS[name](findings)
+    run_parts(findings, PARTS, options)
     tables.show_claims(findings.console, findings.claims)
     tables.show_verdicts(findings.console, findings.verdicts)
     write_csv(folder / "claims.csv", findings.claims)
@@ -145,14 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _read_options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.papers.privelet",
-        description=privelet.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--quick", action="store_true", help="small sizes: proves that it runs, and nothing else")
+    parser = parser_of(privelet, PARTS)
     parser.add_argument("--all", action="store_true", help="all of the paper's epsilons, 0.5 to 1.25")
     parser.add_argument("--epsilon", type=float, action="append", help="may be repeated (default 1)")
-    parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated (default all parts)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default a new temporary folder)")
     return parser.parse_args(arguments)

@@ -1,8 +1,6 @@
 """Runs the parts of the benchmark and gathers what they found; what it does stands in the package's description."""
 
-import argparse
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +11,7 @@ from rich.table import Table as Shown
 import veilcube as vc
 from benchmarks.papers import refinement
 from benchmarks.papers.ispe.data import AGE_EDUCATION, made_tables
+from benchmarks.papers.parts import folder_for, parser_of, run_parts
 from benchmarks.papers.privelet.tables import WIDTH_OF_FILES, show_verdicts
 from benchmarks.papers.privelet.verdict import Verdict
 from benchmarks.papers.refinement import errors, gains, privacy, speed
@@ -110,14 +109,11 @@ PARTS: Mapping[str, Callable[[Findings], None]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts that were asked for; return 2, after one sentence, if what was given cannot be used."""
-    options = _read_options(arguments or [])
-    folder = options.out or Path(tempfile.mkdtemp(prefix="refinement-"))
-    folder.mkdir(parents=True, exist_ok=True)
+    options = parser_of(refinement, PARTS).parse_args(arguments or [])
+    folder = folder_for(refinement, options)
     findings = Findings(make_console(WIDTH_OF_FILES), folder, QUICK if options.quick else FULL)
     try:
-        for name in options.only or PARTS:
-            findings.console.print(f"-- {name}")
-            PARTS[name](findings)
+        run_parts(findings, PARTS, options)
     except vc.VeilcubeError as problem:
         print(problem, file=sys.stderr)
         return 2
@@ -126,15 +122,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = [one.word for one in findings.verdicts if one.word]
     findings.console.print(f"bars missed: {words.count('MISSED')} of {len(words)}; written to {folder}")
     return 0
-
-
-def _read_options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.papers.refinement",
-        description=refinement.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--quick", action="store_true", help="small sizes: proves that it runs, and nothing else")
-    parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated (default all parts)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where results go (default a new temporary folder)")
-    return parser.parse_args(arguments)
