@@ -27,13 +27,13 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from veilcube.errors import PlanError, QueryError
 from veilcube.planner.plan import Plan, plan
 from veilcube.planner.refined_tree import can_refine
 from veilcube.planner.tree_strategy import Tree
 from veilcube.privacy import EpsilonLike, read_epsilon, scale_for
+from veilcube.privacy.deviations import widest_deviations
 from veilcube.privacy.quantile_split import QuantileSplit
 from veilcube.query import Workload
 from veilcube.schema import Ordinal, Schema
@@ -250,8 +250,7 @@ def quantile_widths(tree: Plan, quantiles: Sequence[Fraction], confidence: float
     The noise is a sum of Laplace noises with weights. In units of its standard deviation, its quantile lies between
     those of a single Laplace noise and of a normal variable; the wider of the two is taken.
     """
-    tail = (1 - confidence) / 2
-    times = max(float(-ndtri(tail)), log(0.5 / tail) / sqrt(2))
+    times = widest_deviations(confidence)
     places = np.arange(tree.schema.cells)
     prefix, rest, total = _variances(tree, places)
     for quantile in quantiles:

@@ -12,7 +12,6 @@ from math import prod, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from veilcube.analyst.estimate.base import Estimates, GroupedCounts
 from veilcube.analyst.estimate.coarse_entropy import foretell
@@ -22,6 +21,7 @@ from veilcube.errors import QueryError
 from veilcube.operators.block_covariances import part_covariances
 from veilcube.operators.components import Axes
 from veilcube.operators.marginals import MarginalsOperator
+from veilcube.privacy.deviations import normal_deviations
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Box, Region
@@ -194,7 +194,7 @@ class ForetoldGroups:
 
     def half_width_of(self, weights: Floats, confidence: float) -> float:
         """Return a bound on how far a weighted sum of the groups strays with this confidence."""
-        return _quantile(confidence) * sqrt(self.variance_of(weights))
+        return normal_deviations(confidence) * sqrt(self.variance_of(weights))
 
     def prefix_variances(self, inside: float, outside: float) -> Floats:
         """Return bounds on the variance for each k of the sum that weighs groups 0..k ``inside`` and the rest."""
@@ -203,7 +203,7 @@ class ForetoldGroups:
 
     def prefix_half_widths(self, inside: float, outside: float, confidence: float) -> Floats:
         """Return bounds on the half-width for each k of the sum that weighs groups 0..k ``inside`` and the rest."""
-        widths: Floats = _quantile(confidence) * np.sqrt(self.prefix_variances(inside, outside))
+        widths: Floats = normal_deviations(confidence) * np.sqrt(self.prefix_variances(inside, outside))
         return widths
 
     @cached_property
@@ -211,10 +211,6 @@ class ForetoldGroups:
         return np.cumsum(self.stddevs)
 
 
-def _quantile(confidence: float) -> float:
-    return float(ndtri((1 + confidence) / 2))
-
-
 def _with_normal_interval(value: Floats, stddev: Floats, confidence: float) -> Estimates:
-    width = _quantile(confidence) * stddev
+    width = normal_deviations(confidence) * stddev
     return Estimates(value, np.maximum(value - width, np.minimum(value, 0.0)), value + width, stddev, FORETOLD)

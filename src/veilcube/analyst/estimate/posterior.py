@@ -14,13 +14,13 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from veilcube.analyst.estimate.base import Estimates
 from veilcube.analyst.estimate.grouping import group_cells
 from veilcube.analyst.estimate.measured_nodes import has_measured_tree, measured_tree
 from veilcube.operators.block_sums import BlockSums
 from veilcube.posterior import Belief, draw_cells, learn
+from veilcube.privacy.deviations import normal_deviations
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Region
 
@@ -116,7 +116,7 @@ class DrawnGroups:
     def half_width_of(self, weights: Floats, confidence: float) -> float:
         """Return w such that the error of a weighted sum of the groups stays within ±w."""
         largest = float(np.abs(np.broadcast_to(weights, self.sizes.shape)[self.sizes > 0]).max(initial=0.0))
-        return _deviations(confidence) * sqrt(self.variance_of(weights)) + largest * self.step
+        return normal_deviations(confidence) * sqrt(self.variance_of(weights)) + largest * self.step
 
     def prefix_variances(self, inside: float, outside: float) -> Floats:
         """Return the variance for each k of the sum that weighs groups 0..k ``inside`` and the rest ``outside``."""
@@ -128,16 +128,12 @@ class DrawnGroups:
     def prefix_half_widths(self, inside: float, outside: float, confidence: float) -> Floats:
         """Return the half-width for each k of the sum that weighs groups 0..k ``inside`` and the rest ``outside``."""
         spread = np.sqrt(self.prefix_variances(inside, outside))
-        return _deviations(confidence) * spread + max(abs(inside), abs(outside)) * self.step
-
-
-def _deviations(confidence: float) -> float:
-    return float(ndtri(0.5 + confidence / 2))
+        return normal_deviations(confidence) * spread + max(abs(inside), abs(outside)) * self.step
 
 
 def _estimates(value: Floats, spread: Floats, step: float | Floats, confidence: float) -> Estimates:
     # Sums of a table of floats may come out below zero by its rounding.
     value = np.maximum(np.asarray(value, dtype=np.float64), 0.0)
     stddev = WIDENING * spread
-    width = _deviations(confidence) * stddev + step
+    width = normal_deviations(confidence) * stddev + step
     return Estimates(value, np.maximum(value - width, 0.0), value + width, np.asarray(stddev))

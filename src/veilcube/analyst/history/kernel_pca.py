@@ -15,7 +15,6 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from veilcube.analyst.history.alpha import AlphaSearch, cross_validate, leave_one_out
 from veilcube.analyst.history.conditioning import Conditioning
@@ -25,6 +24,7 @@ from veilcube.analyst.history.sources import HistorySource, read_history
 from veilcube.analyst.history.spectrum import Spectrum
 from veilcube.analyst.history.whitening import Whitening
 from veilcube.errors import CapacityError, QueryError
+from veilcube.privacy.deviations import laplace_sum_deviations
 from veilcube.query import Answer, Answers, LinearQueries, Workload
 from veilcube.release import History
 from veilcube.release.history import joined_promises
@@ -192,7 +192,7 @@ class KernelPCAModel:
         pieces = [queries[start : start + _QUERIES_AT_ONCE] for start in range(0, len(queries), _QUERIES_AT_ONCE)]
         found = [self._estimate(piece) for piece in pieces] or [(np.empty(0),) * 3]
         value, stddev, tailed = (np.concatenate(part) for part in zip(*found, strict=True))
-        width = stddev * _quantiles(tailed, float(confidence))
+        width = stddev * laplace_sum_deviations(tailed, float(confidence))
         return Answers(value, value - width, value + width, stddev, float(confidence), self._parts.privacy)
 
     def with_alpha(self, alpha: float) -> "KernelPCAModel":
@@ -231,7 +231,7 @@ class KernelPCAModel:
         )
 
     def _estimate(self, queries: LinearQueries) -> tuple[Floats, Floats, Floats]:
-        """Return values, standard deviations, and the share of single noises in the latter (``_quantiles``)."""
+        """Return values, standard deviations, and the share of single noises in the latter (Σv⁴ over its square)."""
         part, spectrum = self._project(queries), self._spectrum
         weights = spectrum.weights(part.along, part.means, self._alpha)
         noise, distance, fourth = spectrum.errors_of(weights, part.along, part.norms)
@@ -262,17 +262,6 @@ class KernelPCAModel:
         coefficients = whitened @ self._parts.whitening.noisy.dense(len(self._parts.history))
         believed = spectrum.filter(self._alpha)[kept] * spectrum.values[kept]
         return Eigenqueries(spectrum.answers[kept] / roots, 1.0 / roots, believed, coefficients)
-
-
-def _quantiles(tailed: Floats, confidence: float) -> Floats:
-    """Return the half-widths of intervals in standard deviations, for noise that may be as heavy-tailed as Laplace.
-
-    ``tailed`` is Σ v⁴ over the squared variance: the excess kurtosis is 3 times it. Cornish and Fisher's first term
-    widens the normal quantile, never beyond that of a single Laplace noise, and never narrows it.
-    """
-    normal = float(ndtri((1 + confidence) / 2))
-    widened = normal + (normal**3 - 3 * normal) * 3 * tailed / 24
-    return np.asarray(np.clip(widened, normal, max(normal, -np.log1p(-confidence) / np.sqrt(2))))
 
 
 def _free_drift(parts: _Parts, covered: Floats, squares: Floats) -> Floats | None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from veilcube.analyst.history.max_entropy_answers import answer_queries
 from veilcube.analyst.history.max_entropy_error import ErrorModel
@@ -17,6 +16,7 @@ from veilcube.analyst.history.max_entropy_total import Total
 from veilcube.analyst.history.max_entropy_universe import Universe, require_few_cells
 from veilcube.analyst.synthesis import rows_to_pandas, rows_to_parquet
 from veilcube.errors import QueryError
+from veilcube.privacy.deviations import widest_deviations
 from veilcube.query import Answer, Answers, LinearQueries, Workload
 from veilcube.schema import Schema
 
@@ -97,7 +97,7 @@ class MaxEntropyModel:
         if queries.schema != self.schema:
             raise QueryError("the queries are for another schema than the history; build them with the same schema")
         value, stddev = answer_queries(queries, self._universe, self._errors, self._total)
-        width = _half_width(float(confidence)) * stddev
+        width = widest_deviations(float(confidence)) * stddev
         return Answers(value, value - width, value + width, stddev, float(confidence), self.privacy)
 
     def distribution(self, names: Sequence[str] | str) -> Floats:
@@ -133,8 +133,3 @@ class MaxEntropyModel:
         if path is None:
             return rows_to_pandas(self.schema, parts, int(count))
         return rows_to_parquet(self.schema, parts, int(count), Path(path), self.privacy, progress)
-
-
-def _half_width(confidence: float) -> float:
-    """How many standard deviations hold this share of errors, whether they are normal or Laplace like the noise."""
-    return float(max(norm.ppf((1 + confidence) / 2), -np.log1p(-confidence) / np.sqrt(2)))

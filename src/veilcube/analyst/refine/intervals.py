@@ -1,20 +1,17 @@
 """Intervals of refined answers: how many deviations their noise reaches, when it is a sum of Laplace variables.
 
-With independent noises s_j Z_j, a refined answer has the noise Σ w_j Z_j, whose excess kurtosis is κ = 3 Σw⁴ / (Σw²)²
-for Laplace Z. Cornish and Fisher's expansion moves the normal quantile z to z + κ (z³ - 3z) / 24. No sum of independent
-Laplace variables is taken to reach beyond a single one, nor less far than a normal one.
+With independent noises s_j Z_j, a refined answer has the noise Σ w_j Z_j.
 """
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from veilcube.analyst.refine.answers import NoisyAnswers
 from veilcube.analyst.refine.nearest import Nearest
+from veilcube.privacy.deviations import laplace_sum_deviations, normal_deviations
 
 Floats = NDArray[np.float64]
 
-_LAPLACE_EXCESS = 3.0
 _UNTOUCHED = 1e-12
 
 
@@ -23,15 +20,11 @@ def half_widths(before: Floats, after: Floats, confidence: float) -> Floats:
 
     Where the noises depend on each other (``before`` is not diagonal) their weights are not known: normal noise.
     """
-    normal = float(ndtri(0.5 + confidence / 2))
     if before.shape[0] != before.shape[1] or np.count_nonzero(before - np.diag(np.diagonal(before))):
-        return np.full(len(before), normal)
+        return np.full(len(before), normal_deviations(confidence))
     second = np.square(after).sum(axis=1)
     shares = np.square(after) / np.where(second > 0, second, 1.0)[:, np.newaxis]
-    excess = _LAPLACE_EXCESS * np.square(shares).sum(axis=1)
-    widened = normal + excess * (normal**3 - 3 * normal) / 24
-    laplace = -np.log1p(-confidence) / np.sqrt(2)
-    return np.asarray(np.maximum(normal, np.minimum(widened, laplace)))
+    return laplace_sum_deviations(np.square(shares).sum(axis=1), confidence)
 
 
 def reach_own(

@@ -14,7 +14,6 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression
-from scipy.special import ndtri
 
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
@@ -27,6 +26,7 @@ from veilcube.operators import HalvingTree
 from veilcube.planner import Plan
 from veilcube.planner.quantiles import quantile_widths
 from veilcube.posterior import Belief, MeasuredTree, draw_cells, learn, node_values
+from veilcube.privacy.deviations import normal_deviations
 from veilcube.privacy.quantile_split import QuantileSplit, SplitNode, slots_for, split_costs, spread_rows
 
 Integers = npt.NDArray[np.int64]
@@ -122,7 +122,7 @@ def _posterior_widths(belief: Belief, quantiles: Sequence[Fraction], confidence:
     means = total / number
     variances = (squares - number * np.square(means)) / (number - 1)
     covariances = (products - number * means * means[-1]) / (number - 1)
-    times = _WIDENING * float(ndtri(0.5 + confidence / 2))
+    times = _WIDENING * normal_deviations(confidence)
     for quantile in quantiles:
         share = float(quantile)
         around = variances - 2 * share * covariances + share**2 * variances[-1]
