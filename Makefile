@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Tests start a hundred commands: without bytecode each would compile three hundred modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-slow lint bench lock clean
 
@@ -28,10 +30,10 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: setup
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -n 2 --dist worksteal -m slow
 
 bench: setup
 	$(BIN)/python -m benchmarks
