@@ -88,7 +88,7 @@ def test_integrating_tells_what_was_gained_and_saves_it(
         (("answer", "silent", "age > 30"), 8, "no history to learn from"),
         (("integrate", "silent"), 8, "no history to learn from"),
         (("integrate", "people", "--total", "-3"), 5, "number of rows"),
-        (("answer", "people", "age > 30", "--confidence", "2"), 5, "confidence must be"),
+        (("answer", "people", "age > 30", "--confidence", "2"), 5, "confidence must lie"),
     ],
 )
 def test_bad_input_is_one_sentence(

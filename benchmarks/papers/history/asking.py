@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import veilcube as vc
-from benchmarks.papers.history.census import Codes, random_two_attribute_ranges
+from benchmarks.papers.history.census import Codes, random_attribute_ranges
 from veilcube.query import LinearQueries
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -82,7 +82,7 @@ def ask(
 def draw_queries(schema: vc.Schema, kind: str, queries: int, seed: int) -> LinearQueries:
     """Draw ranges on two attributes, or functions of two attributes whose entries are 0 or 1 at random."""
     if kind == RANGES:
-        return LinearQueries.of(random_two_attribute_ranges(schema, queries, seed))
+        return LinearQueries.of(random_attribute_ranges(schema, queries, seed))
     random = np.random.default_rng(seed)
     drawn = []
     for _ in range(queries):

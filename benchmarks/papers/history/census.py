@@ -100,14 +100,14 @@ def count_by(codes: Codes, shape: Sequence[int], axes: Sequence[int]) -> Codes:
     return np.bincount(flat, minlength=prod(sizes)).reshape(sizes)
 
 
-def random_two_attribute_ranges(schema: vc.Schema, queries: int, seed: int) -> vc.Workload:
-    """Draw the paper's questions: an interval on each of two attributes, pairs and ends equally likely."""
+def random_attribute_ranges(schema: vc.Schema, queries: int, seed: int, attributes: int = 2) -> vc.Workload:
+    """Draw the paper's questions: an interval on each of some attributes, those and ends equally likely."""
     random = np.random.default_rng(seed)
     sizes = np.array(schema.shape)
     low = np.zeros((queries, len(schema)), dtype=np.int64)
     high = np.broadcast_to(sizes - 1, low.shape).copy()
-    pairs = np.argsort(random.random(low.shape), axis=1)[:, :2]
-    ends = np.sort(random.integers(0, sizes[pairs][:, :, np.newaxis], size=(queries, 2, 2)), axis=2)
-    np.put_along_axis(low, pairs, ends[:, :, 0], axis=1)
-    np.put_along_axis(high, pairs, ends[:, :, 1], axis=1)
+    chosen = np.argsort(random.random(low.shape), axis=1)[:, :attributes]
+    ends = np.sort(random.integers(0, sizes[chosen][:, :, np.newaxis], size=(queries, attributes, 2)), axis=2)
+    np.put_along_axis(low, chosen, ends[:, :, 0], axis=1)
+    np.put_along_axis(high, chosen, ends[:, :, 1], axis=1)
     return vc.Workload.ranges(schema, low, high)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import veilcube as vc
 from benchmarks.papers.history.asking import PublicTable
-from benchmarks.papers.history.census import random_two_attribute_ranges
+from benchmarks.papers.history.census import random_attribute_ranges
 from benchmarks.papers.history.findings import Findings
 from benchmarks.papers.history.maxent_baselines import Flipping, RetentionReplacement
 from benchmarks.papers.history.maxent_mbi import aim, load_mbi
@@ -137,7 +137,7 @@ def _judge(
     table, ours = findings.table, rows[1]
     answers = model.answer(history.queries)
     held = float(np.mean((answers.low <= truth) & (truth <= answers.high)))
-    ranges = random_two_attribute_ranges(table.schema, 500, seed=3)
+    ranges = random_attribute_ranges(table.schema, 500, seed=3)
     exact = LinearQueries.of(ranges).count_rows(table.codes)
     asked = model.answer(ranges)
     held_ranges = float(np.mean((asked.low <= exact) & (exact <= asked.high)))

@@ -17,6 +17,7 @@ from veilcube.analyst.quantile import DateAnswer, locate_quantile
 from veilcube.errors import QueryError
 from veilcube.privacy import PrivacyStatement
 from veilcube.query import Answer, Answers, Query, Workload, read_query, read_sql
+from veilcube.query.confidence import read_confidence
 from veilcube.query.distributive import DistributiveQuery
 from veilcube.release import ReleaseRecord, open_record, save_record
 from veilcube.schema import Bins, Ordinal, Region, Schema
@@ -97,7 +98,7 @@ class Release:
             region = parsed.region
         else:
             region = read_query(self.schema, conditions if query is None else query)
-        found = self._estimate(estimator).region(region, _check(confidence))
+        found = self._estimate(estimator).region(region, read_confidence(confidence))
         if _is_guaranteed(interval):
             found = self._guarantee.region(found, region, confidence)
         return self._many(found, confidence, estimator)[()]
@@ -112,7 +113,7 @@ class Release:
             raise QueryError("the workload is for another schema; build it with release.schema")
         fitted = self._estimate(estimator)
         guarantee = self._guarantee if _is_guaranteed(interval) else None
-        found = fitted.rectangles(workload.low, workload.high, _check(confidence))
+        found = fitted.rectangles(workload.low, workload.high, read_confidence(confidence))
         if guarantee is not None:
             found = guarantee.rectangles(found, workload.low, workload.high, confidence)
         for row, region in workload.regions.items():
@@ -143,7 +144,7 @@ class Release:
         centres = ordinal.centres()
         value, stddev = float((centres * groups.counts).sum()), float(np.sqrt(groups.variance_of(centres)))
         least, largest = ordinal.spans()
-        low = float((least * groups.counts).sum()) - groups.half_width_of(least, _check(confidence))
+        low = float((least * groups.counts).sum()) - groups.half_width_of(least, read_confidence(confidence))
         high = float((largest * groups.counts).sum()) + groups.half_width_of(largest, confidence)
         return Answer(value, min(low, value), max(high, value), confidence, stddev, self._words)
 
@@ -155,7 +156,7 @@ class Release:
         A bin counts as its middle, and the interval also covers where in their bins the values may lie.
         """
         ordinal, groups = self._ordinal_groups(attribute, where, estimator)
-        found = mean_of_groups(groups, ordinal.centres(), _check(confidence))
+        found = mean_of_groups(groups, ordinal.centres(), read_confidence(confidence))
         low, high = found.low, found.high
         if isinstance(ordinal.division, Bins):
             least, largest = ordinal.spans()
@@ -176,7 +177,7 @@ class Release:
         if not isinstance(rank, Real) or not 0.0 <= rank <= 1.0:
             raise QueryError("the rank of a quantile lies between 0 and 1, 0.5 being the median")
         ordinal, groups = self._ordinal_groups(attribute, where, estimator)
-        cells = quantile_of_groups(groups, rank, _check(confidence))
+        cells = quantile_of_groups(groups, rank, read_confidence(confidence))
         return locate_quantile(ordinal, cells, confidence, self._words)
 
     def cdf(
@@ -184,7 +185,7 @@ class Release:
     ) -> Answers:
         """Estimate, for every cell of an ordinal attribute, the share of rows at or below it."""
         ordinal, groups = self._ordinal_groups(attribute, where, estimator)
-        found = distribution_of_groups(groups, _check(confidence))
+        found = distribution_of_groups(groups, read_confidence(confidence))
         labels = {ordinal.name: tuple(ordinal.labels()[: ordinal.regular_size])}
         return self._many(found, confidence, estimator, labels)
 
@@ -205,7 +206,7 @@ class Release:
             region = read_query(self.schema, where if where is not None else {})
             return self._estimate(estimator).grouped(region, [axis]).first(asked.regular_size)
 
-        return answer_distributive(query, asked, read_groups, _check(confidence), self._words)
+        return answer_distributive(query, asked, read_groups, read_confidence(confidence), self._words)
 
     def to_xarray(self, *, estimator: str = "best") -> "xr.DataArray":
         """Return the estimated count of every cell as a labelled array."""
@@ -213,11 +214,11 @@ class Release:
 
     def to_pandas(self, *, estimator: str = "best", confidence: float = 0.95) -> "pd.DataFrame":
         """Return one row per cell: its labels, estimate, interval and standard deviation."""
-        return cells_to_pandas(self._record, self._estimate(estimator), _check(confidence))
+        return cells_to_pandas(self._record, self._estimate(estimator), read_confidence(confidence))
 
     def to_parquet(self, path: str | Path, *, estimator: str = "best", confidence: float = 0.95) -> None:
         """Write one row per cell to a Parquet file, a part at a time."""
-        cells_to_parquet(self._record, self._estimate(estimator), _check(confidence), Path(path))
+        cells_to_parquet(self._record, self._estimate(estimator), read_confidence(confidence), Path(path))
 
     @cached_property
     def _guarantee(self) -> Guarantee:
@@ -239,7 +240,7 @@ class Release:
             raise QueryError("an attribute is named twice; name each one once")
         groups = self._estimate(estimator).grouped(region, axes)
         held = np.ix_(*(_held(groups.sizes, kept) for kept in range(len(axes))))
-        found = groups.estimates(_check(confidence))
+        found = groups.estimates(read_confidence(confidence))
         labels = {
             self.schema.names[axis]: tuple(np.array(self.schema.attributes[axis].labels())[cells.ravel()].tolist())
             for axis, cells in zip(axes, held, strict=True)
@@ -282,9 +283,3 @@ def _is_guaranteed(interval: str) -> bool:
     if interval not in ("calibrated", "guaranteed"):
         raise QueryError("the interval must be 'calibrated' or 'guaranteed'")
     return interval == "guaranteed"
-
-
-def _check(confidence: float) -> float:
-    if not isinstance(confidence, Real) or not 0.0 < confidence < 1.0:
-        raise QueryError("confidence must lie between 0 and 1, for example 0.95")
-    return float(confidence)

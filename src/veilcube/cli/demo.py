@@ -16,9 +16,10 @@ from veilcube.cli.demo_data import adult_table
 from veilcube.cli.demo_truth import Comparison, compare
 from veilcube.cli.options import JsonFlag
 from veilcube.cli.output import print_json, say, say_exactly, show_interval, show_number, show_table
+from veilcube.cli.pages import MissingExtraError
 from veilcube.cli.program import program
 from veilcube.cli.progress import progress_bar
-from veilcube.cli.report import MissingExtraError, ReportPlan, write_report
+from veilcube.cli.report import ReportPlan, write_report
 from veilcube.curator.counting import count
 from veilcube.curator.cube import Cube
 from veilcube.errors import ReleaseFileError

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from veilcube.cli.charts import ACCENT, MUTED, Chart, styled
 from veilcube.cli.output import show_number
-from veilcube.cli.report import MissingExtraError
+from veilcube.cli.pages import load_extras
 from veilcube.errors import PlanError, PrivacyError, ReleaseFileError
 from veilcube.planner import Identity, Plan
 from veilcube.privacy import show_fraction
@@ -78,12 +78,12 @@ def require_drawable(path: Path) -> None:
     """Refuse, before any work is done, a file that no chart can be written to."""
     if path.suffix.lower() not in SUFFIXES:
         raise PlanError(f"a plot cannot be drawn into {path}; give it a name that ends in {' or '.join(SUFFIXES)}")
-    _load_extras()
+    load_extras("a plot")
 
 
 def write_plot(curves: Sequence[Curve], title: str, path: Path) -> None:
     """Write the curves as a chart; a page of HTML needs no network to be read."""
-    altair, converter = _load_extras()
+    altair, converter = load_extras("a plot")
     spec = json.dumps(styled(_chart(altair, curves, title)).to_dict())
     is_page = path.suffix.lower() == ".html"
     drawn = converter.vegalite_to_html(spec, bundle=True) if is_page else converter.vegalite_to_svg(spec)
@@ -118,12 +118,3 @@ def _chart(altair: ModuleType, curves: Sequence[Curve], title: str) -> Chart:
         )
         .properties(width=560, height=320, title=altair.TitleParams(title, anchor="start"))
     )
-
-
-def _load_extras() -> tuple[ModuleType, ModuleType]:
-    try:
-        import altair  # noqa: PLC0415 - an extra, needed only for charts
-        import vl_convert  # noqa: PLC0415 - an extra, needed only for charts
-    except ImportError as problem:
-        raise MissingExtraError("a plot needs Altair and vl-convert; run pip install 'veilcube[report]'") from problem
-    return altair, vl_convert

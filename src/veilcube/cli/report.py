@@ -1,22 +1,16 @@
 """The report of a release: one HTML page that needs no network, and one picture. Made from the release alone."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from string import Template
-from types import ModuleType
 
 from veilcube.analyst import Release
 from veilcube.cli.charts import Chart, Figures, Rows, styled
 from veilcube.cli.output import show_confidence, show_interval, show_number
-from veilcube.errors import ReleaseFileError, VeilcubeError
+from veilcube.cli.pages import fill_page, load_extras
+from veilcube.errors import ReleaseFileError
 from veilcube.query import Answers
-
-
-class MissingExtraError(VeilcubeError):
-    """The packages that draw charts are not installed."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +27,10 @@ class ReportPlan:
 
 def write_report(release: Release, plan: ReportPlan, folder: Path) -> tuple[Path, Path]:
     """Write ``report.html`` and ``report.png`` into a folder and return their paths."""
-    altair, converter = _load_extras()
+    altair, converter = load_extras()
     figures = Figures(altair, release, plan.confidence)
     data = figures.data(plan.distribution, plan.across, plan.bars)
-    page = _page(release, plan, _charts(figures, plan), data, converter)
+    page = _page(release, plan, _charts(figures, plan), data)
     picture = converter.vegalite_to_png(_poster(figures, plan).to_dict() | {"datasets": data}, scale=2)
     html, png = folder / "report.html", folder / "report.png"
     try:
@@ -45,15 +39,6 @@ def write_report(release: Release, plan: ReportPlan, folder: Path) -> tuple[Path
     except OSError as problem:
         raise ReleaseFileError(f"cannot write the report into {folder}: {problem.strerror}") from problem
     return html, png
-
-
-def _load_extras() -> tuple[ModuleType, ModuleType]:
-    try:
-        import altair  # noqa: PLC0415 - an extra, needed only for reports
-        import vl_convert  # noqa: PLC0415 - an extra, needed only for reports
-    except ImportError as problem:
-        raise MissingExtraError("a report needs Altair and vl-convert; run pip install 'veilcube[report]'") from problem
-    return altair, vl_convert
 
 
 def _charts(figures: Figures, plan: ReportPlan) -> dict[str, Chart]:
@@ -75,23 +60,16 @@ def _poster(figures: Figures, plan: ReportPlan) -> Chart:
     return styled(poster).properties(padding=28)
 
 
-def _page(
-    release: Release, plan: ReportPlan, charts: dict[str, Chart], data: dict[str, Rows], converter: ModuleType
-) -> str:
-    content = {"specs": {name: styled(chart).to_dict() for name, chart in charts.items()}, "datasets": data}
-    template = Template(Path(__file__).with_name("report_template.html").read_text(encoding="utf-8"))
-    return template.substitute(
-        title=escape(plan.title),
-        privacy=escape(str(release.privacy)),
-        made=escape(f"{release.record.made_with}, {release.record.created}"),
-        cells=f"{release.schema.cells:,}",
-        axes=escape(" × ".join(release.schema.names)),
-        interval=escape(f"{show_confidence(plan.confidence)} interval"),
-        rows="\n".join(_row(release, query, plan.confidence) for query in plan.queries),
-        library=converter.javascript_bundle(),
-        # A closing tag inside the data would end the script early.
-        content=json.dumps(content).replace("</", "<\\/"),
-    )
+def _page(release: Release, plan: ReportPlan, charts: dict[str, Chart], data: dict[str, Rows]) -> str:
+    fields = {
+        "privacy": escape(str(release.privacy)),
+        "made": escape(f"{release.record.made_with}, {release.record.created}"),
+        "cells": f"{release.schema.cells:,}",
+        "axes": escape(" × ".join(release.schema.names)),
+        "interval": escape(f"{show_confidence(plan.confidence)} interval"),
+        "rows": "\n".join(_row(release, query, plan.confidence) for query in plan.queries),
+    }
+    return fill_page("report_template.html", plan.title, charts, data, fields)
 
 
 def _row(release: Release, query: str, confidence: float) -> str:

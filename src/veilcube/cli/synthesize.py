@@ -12,9 +12,10 @@ from veilcube.analyst.history import MaxEntropy, MaxEntropyModel, read_history
 from veilcube.analyst.synthesis_quality import Quality, judge_rows
 from veilcube.cli.options import Force, JsonFlag
 from veilcube.cli.output import print_json, say, show_number, show_table
+from veilcube.cli.pages import load_extras
 from veilcube.cli.progress import progress_bar
 from veilcube.cli.release_file import open_release_file
-from veilcube.cli.synthesize_report import load_extras, write_quality_report
+from veilcube.cli.synthesize_report import write_quality_report
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.operators import NodeCounts

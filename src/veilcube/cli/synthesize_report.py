@@ -1,19 +1,15 @@
 """The page about the quality of synthetic rows: one HTML file with plots that needs no network."""
 
-import json
 from html import escape
 from pathlib import Path
-from string import Template
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 
 from veilcube.analyst.history import MaxEntropyModel
 from veilcube.analyst.synthesis_quality import Quality
-from veilcube.cli.charts import ACCENT, GROUPS, MUTED, Altair, Chart, Rows, styled
+from veilcube.cli.charts import ACCENT, GROUPS, MUTED, Altair, Chart, Rows
 from veilcube.cli.output import show_number
-from veilcube.cli.report import MissingExtraError
+from veilcube.cli.pages import fill_page, load_extras
 from veilcube.release import History
 from veilcube.release.atomic_file import atomic_file
 
@@ -23,22 +19,13 @@ _MOST_POINTS = 4000
 
 def write_quality_report(history: History, model: MaxEntropyModel, quality: Quality, count: int, path: Path) -> None:
     """Write the page; it shows noisy measurements and the model, both public, and nothing else."""
-    altair, converter = load_extras()
+    altair, _ = load_extras()
     charts = {"distances": _distances(altair), "answers": _answers(altair)}
     data = {"distances": _distance_rows(quality), "answers": _answer_rows(history, model)}
-    page = _page(charts, data, converter, model, quality, history, count)
+    fields = _fields(model, quality, history, count)
+    page = fill_page("synthesize_template.html", "Quality of synthetic rows", charts, data, fields)
     with atomic_file(path) as stream:
         stream.write(page.encode())
-
-
-def load_extras() -> tuple[ModuleType, ModuleType]:
-    """Return what draws charts, or say how to install it."""
-    try:
-        import altair  # noqa: PLC0415 - an extra, needed only for reports
-        import vl_convert  # noqa: PLC0415 - an extra, needed only for reports
-    except ImportError as problem:
-        raise MissingExtraError("a report needs Altair and vl-convert; run pip install 'veilcube[report]'") from problem
-    return altair, vl_convert
 
 
 def _distance_rows(quality: Quality) -> Rows:
@@ -86,29 +73,16 @@ def _answers(alt: Altair) -> Chart:
     ).properties(width=420, height=420, title=title)
 
 
-def _page(
-    charts: dict[str, Chart],
-    data: dict[str, Rows],
-    converter: ModuleType,
-    model: MaxEntropyModel,
-    quality: Quality,
-    history: History,
-    count: int,
-) -> str:
-    content: dict[str, Any] = {"specs": {name: styled(chart).to_dict() for name, chart in charts.items()}}
-    template = Template(Path(__file__).with_name("synthesize_template.html").read_text(encoding="utf-8"))
+def _fields(model: MaxEntropyModel, quality: Quality, history: History, count: int) -> dict[str, str]:
     lines = [
         f"<tr><td>{ways}-way</td><td>{many}</td><td>{show_number(error)}</td><td>{show_number(noise)}</td></tr>"
         for ways, many, error, noise in quality.by_ways()
     ]
-    return template.substitute(
-        rows=f"{count:,}",
-        measurements=f"{len(history):,}",
-        axes=escape(" × ".join(model.schema.names)),
-        privacy=escape(history.privacy or "The privacy promise is that of the measurements."),
-        convergence=escape(str(model.convergence)),
-        table="\n".join(lines),
-        library=converter.javascript_bundle(),
-        # A closing tag inside the data would end the script early.
-        content=json.dumps(content | {"datasets": data}).replace("</", "<\\/"),
-    )
+    return {
+        "rows": f"{count:,}",
+        "measurements": f"{len(history):,}",
+        "axes": escape(" × ".join(model.schema.names)),
+        "privacy": escape(history.privacy or "The privacy promise is that of the measurements."),
+        "convergence": escape(str(model.convergence)),
+        "table": "\n".join(lines),
+    }

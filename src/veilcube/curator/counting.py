@@ -85,15 +85,19 @@ def _fold_in(
     source: object, schema: Schema, unit: PrivacyUnit, table: str | None, progress: Progress | None, add: _Add
 ) -> None:
     """Stream the rows and hand on each batch."""
-    person = [] if unit.column is None else [unit.column]
-    wanted = list(dict.fromkeys([attribute.column for attribute in schema] + person))
     with Engine() as engine:
-        opened = open_table(engine, source, wanted, table)
+        opened = open_table(engine, source, columns_of(schema, unit), table)
         report = _Reporter(progress, opened.rows if unit.kind == "row" else None)
         for batch in normalised_batches(engine, opened, schema, unit):
             add(batch)
             report.advance(batch.num_rows)
         report.finish()
+
+
+def columns_of(schema: Schema, unit: PrivacyUnit) -> list[str]:
+    """Return the columns that must be read, each once."""
+    person = [] if unit.column is None else [unit.column]
+    return list(dict.fromkeys([attribute.column for attribute in schema] + person))
 
 
 def _into_cube(schema: Schema, counts: NDArray[np.int64]) -> _Add:

@@ -2,7 +2,7 @@
 
 import numpy as np
 from benchmarks.papers.history.asking import FUNCTIONS, RANGES, ask, draw_queries
-from benchmarks.papers.history.census import NAMES, SIZES, PeopleTable, random_two_attribute_ranges
+from benchmarks.papers.history.census import NAMES, SIZES, PeopleTable, random_attribute_ranges
 from benchmarks.papers.history.kdd import COLUMNS, FILE, CensusIncome
 
 TABLE = PeopleTable(rows=20_000)
@@ -28,7 +28,7 @@ def test_attributes_are_correlated_far_beyond_chance():
 
 
 def test_ranges_narrow_two_attributes_and_all_pairs_come_up():
-    workload = random_two_attribute_ranges(TABLE.schema, 2000, seed=1)
+    workload = random_attribute_ranges(TABLE.schema, 2000, seed=1)
     is_narrow = (workload.high - workload.low + 1) < np.array(SIZES)
     assert is_narrow.sum(axis=1).max() == 2
     pairs = {tuple(np.flatnonzero(row)) for row in is_narrow if row.sum() == 2}

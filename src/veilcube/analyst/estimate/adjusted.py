@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimate, Estimates, GroupedCounts
-from veilcube.analyst.estimate.grouping import group_cells
 from veilcube.operators.block_sums import BlockSums
+from veilcube.operators.grouping import group_cells
 from veilcube.schema import Region
 
 Floats = NDArray[np.float64]

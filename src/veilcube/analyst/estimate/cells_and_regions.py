@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from veilcube.analyst.estimate.adaptive_groups import AdaptiveGroups
 from veilcube.analyst.estimate.asked import Asked, AskedBlocks, Table, asked_region
 from veilcube.analyst.estimate.base import Estimates
-from veilcube.analyst.estimate.grouping import group_cells
 from veilcube.operators import IdentityOperator, RegionCounts
 from veilcube.operators.cells_and_regions import CellsAndRegions
+from veilcube.operators.grouping import group_cells
 from veilcube.operators.region_overlaps import CellLists, PairedMoments
 from veilcube.operators.regions import Blocks
 from veilcube.privacy.answer_noise import NoiseCumulants

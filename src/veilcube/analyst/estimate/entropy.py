@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimates, GroupedCounts
 from veilcube.analyst.estimate.coarse_entropy import foretell
-from veilcube.analyst.estimate.grouping import group_of
 from veilcube.analyst.estimate.marginal_tables import MarginalsEstimate, MarginalsNoise, answer_of_box
 from veilcube.errors import QueryError
 from veilcube.operators.block_covariances import part_covariances
 from veilcube.operators.components import Axes
+from veilcube.operators.grouping import group_of
 from veilcube.operators.marginals import MarginalsOperator
 from veilcube.privacy.deviations import normal_deviations
 from veilcube.privacy.noise import DiscreteLaplace

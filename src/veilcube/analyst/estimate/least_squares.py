@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimate, Estimates
 from veilcube.analyst.estimate.cells_and_regions import AdaptiveEstimate, is_adaptive
-from veilcube.analyst.estimate.grouping import group_cells
 from veilcube.analyst.estimate.linear import LinearEstimate
 from veilcube.analyst.estimate.marginal_tables import MarginalsEstimate
 from veilcube.operators import IdentityOperator
 from veilcube.operators.block_sums import BlockSums
+from veilcube.operators.grouping import group_cells
 from veilcube.operators.marginals import MarginalsOperator
 from veilcube.operators.moments import BoundedMoments, LinearAnswers, OperatorWithNoiseWeights
 from veilcube.privacy.noise import DiscreteLaplace

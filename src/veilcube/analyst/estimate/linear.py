@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimates, GroupedCounts
-from veilcube.analyst.estimate.grouping import group_cells
 from veilcube.analyst.estimate.intervals import with_intervals
 from veilcube.analyst.estimate.linear_groups import LinearGroups
 from veilcube.analyst.estimate.product_noise import ProductNoise
 from veilcube.analyst.estimate.region_noise import RegionNoise
 from veilcube.operators import ProductOperator
 from veilcube.operators.block_sums import BlockSums
+from veilcube.operators.grouping import group_cells
 from veilcube.operators.moments import LinearAnswers
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.schema import Region

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimates
-from veilcube.analyst.estimate.grouping import group_of
 from veilcube.analyst.estimate.intervals import with_intervals
 from veilcube.analyst.estimate.linear_groups import LinearGroups
 from veilcube.analyst.estimate.region_noise import RegionNoise
 from veilcube.errors import QueryError
 from veilcube.operators.block_sums import BlockSums
 from veilcube.operators.components import Axes
+from veilcube.operators.grouping import group_of
 from veilcube.operators.marginals import MarginalsOperator
 from veilcube.operators.moments import Moments
 from veilcube.privacy.noise import DiscreteLaplace

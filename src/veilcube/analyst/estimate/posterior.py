@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimates
-from veilcube.analyst.estimate.grouping import group_cells
 from veilcube.analyst.estimate.measured_nodes import has_measured_tree, measured_tree
 from veilcube.operators.block_sums import BlockSums
+from veilcube.operators.grouping import group_cells
 from veilcube.posterior import Belief, draw_cells, learn
 from veilcube.privacy.deviations import normal_deviations
 from veilcube.release import ReleaseRecord

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.estimate.grouping import group_of
+from veilcube.operators.grouping import group_of
 from veilcube.operators.moments import AnswerMoments, Moments, union_bound
 from veilcube.schema import Region
 

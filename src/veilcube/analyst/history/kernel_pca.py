@@ -26,6 +26,7 @@ from veilcube.analyst.history.whitening import Whitening
 from veilcube.errors import CapacityError, QueryError
 from veilcube.privacy.deviations import laplace_sum_deviations
 from veilcube.query import Answer, Answers, LinearQueries, Workload
+from veilcube.query.confidence import read_confidence
 from veilcube.release import History
 from veilcube.release.history import joined_promises
 from veilcube.release.memory import available_memory, format_bytes
@@ -186,14 +187,13 @@ class KernelPCAModel:
         the query to the one that the history really answers. Intervals are those of a normal law, wider where a single
         past answer brings most of the noise, since Laplace noise has heavier tails.
         """
-        if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < confidence < 1:
-            raise QueryError("confidence must be a number between 0 and 1, such as 0.95")
+        confidence = read_confidence(confidence)
         queries = self._checked(workload)
         pieces = [queries[start : start + _QUERIES_AT_ONCE] for start in range(0, len(queries), _QUERIES_AT_ONCE)]
         found = [self._estimate(piece) for piece in pieces] or [(np.empty(0),) * 3]
         value, stddev, tailed = (np.concatenate(part) for part in zip(*found, strict=True))
-        width = stddev * laplace_sum_deviations(tailed, float(confidence))
-        return Answers(value, value - width, value + width, stddev, float(confidence), self._parts.privacy)
+        width = stddev * laplace_sum_deviations(tailed, confidence)
+        return Answers(value, value - width, value + width, stddev, confidence, self._parts.privacy)
 
     def with_alpha(self, alpha: float) -> "KernelPCAModel":
         """Return what the same decomposition gives for another alpha; the total stays known, shrunk or free."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from veilcube.analyst.synthesis import rows_to_pandas, rows_to_parquet
 from veilcube.errors import QueryError
 from veilcube.privacy.deviations import widest_deviations
 from veilcube.query import Answer, Answers, LinearQueries, Workload
+from veilcube.query.confidence import read_confidence
 from veilcube.schema import Schema
 
 if TYPE_CHECKING:
@@ -91,14 +92,13 @@ class MaxEntropyModel:
         These hold what noise and box leave unknown of the measured tables, the chains' Monte Carlo error, and the
         total's. How attributes depend on each other beyond what was measured is foretold, not known.
         """
-        if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < confidence < 1:
-            raise QueryError("confidence must be a number between 0 and 1, such as 0.95")
+        confidence = read_confidence(confidence)
         queries = LinearQueries.of(workload)
         if queries.schema != self.schema:
             raise QueryError("the queries are for another schema than the history; build them with the same schema")
         value, stddev = answer_queries(queries, self._universe, self._errors, self._total)
-        width = widest_deviations(float(confidence)) * stddev
-        return Answers(value, value - width, value + width, stddev, float(confidence), self.privacy)
+        width = widest_deviations(confidence) * stddev
+        return Answers(value, value - width, value + width, stddev, confidence, self.privacy)
 
     def distribution(self, names: Sequence[str] | str) -> Floats:
         """Return the estimated joint distribution of some attributes: one axis for each, adding up to 1."""

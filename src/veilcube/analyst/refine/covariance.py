@@ -8,7 +8,7 @@ units of the variance of one noise. ``spread`` applies S to a cube of weights, b
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,11 +84,14 @@ def variances(covariance: CellMetric, sums: BoxSums) -> Floats:
     return np.array([float(between(covariance, one, one)[0, 0]) if len(one.boxes) else 0.0 for one in singles])
 
 
-@dataclass(frozen=True)
-class ProductCovariance:
-    """S of a product strategy: the product of its axes'."""
+Measured = TypeVar("Measured", ProductOperator, MarginalsOperator)
 
-    operator: ProductOperator
+
+@dataclass(frozen=True)
+class LinearCovariance(Generic[Measured]):
+    """What the covariances of one linear measurement share: their operator tells all but the pairs of boxes."""
+
+    operator: Measured
 
     @property
     def moments(self) -> AnswerMoments:
@@ -100,12 +103,16 @@ class ProductCovariance:
         return np.ones(cells.shape)
 
     def spread(self, weights: Floats) -> Floats:
-        """Return (A'A)^-1 u, by the transforms of every axis."""
+        """Return (A'A)^+ u, by the operator's transforms."""
         return self.operator.solve(self.operator.noise_weights(weights))
 
     def of_each(self, boxes: Boxes) -> Floats:
         """Return the variance of each box."""
         return self.operator.variance_of_rectangles(boxes.low, boxes.high)
+
+
+class ProductCovariance(LinearCovariance[ProductOperator]):
+    """S of a product strategy: the product of its axes'."""
 
     def of_boxes(self, left: Boxes, right: Boxes) -> Floats:
         """Return the products over the axes of q'(A'A)^-1 r."""
@@ -115,28 +122,8 @@ class ProductCovariance:
         return found
 
 
-@dataclass(frozen=True)
-class MarginalsCovariance:
+class MarginalsCovariance(LinearCovariance[MarginalsOperator]):
     """S of marginals: Σ_R c_R / π_R over the measured components R, as ``operators.components`` writes it."""
-
-    operator: MarginalsOperator
-
-    @property
-    def moments(self) -> AnswerMoments:
-        """The noise of unrefined answers."""
-        return self.operator
-
-    def widening(self, cells: Integers) -> Floats:
-        """Return 1: the intervals of one linear measurement are proved."""
-        return np.ones(cells.shape)
-
-    def spread(self, weights: Floats) -> Floats:
-        """Return (A'A)^+ u."""
-        return self.operator.solve(self.operator.noise_weights(weights))
-
-    def of_each(self, boxes: Boxes) -> Floats:
-        """Return the variance of each box."""
-        return self.operator.variance_of_rectangles(boxes.low, boxes.high)
 
     def of_boxes(self, left: Boxes, right: Boxes) -> Floats:
         """Return Σ_R c_R / π_R with c_R between two boxes: the shares of both on every axis, times a ratio on R's."""

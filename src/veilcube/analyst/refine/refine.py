@@ -22,6 +22,7 @@ from veilcube.analyst.refine.refined_release import RefinedRelease, refine_relea
 from veilcube.analyst.refine.release_facts import KnownCounts, ReleaseConstraints
 from veilcube.analyst.release import Release
 from veilcube.errors import QueryError
+from veilcube.query.confidence import read_confidence
 
 Floats = NDArray[np.float64]
 
@@ -86,8 +87,7 @@ def refine(
     >>> refined.value.tolist(), refined.stddev.tolist()
     ([29.625, 50.375], [1.0, 1.0])
     """
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
-        raise QueryError(f"confidence must lie strictly between 0 and 1, not {confidence!r}: 0.95 is usual")
+    confidence = read_confidence(confidence)
     if isinstance(values, Release):
         if covariance is not None or names is not None or integers:
             raise QueryError(

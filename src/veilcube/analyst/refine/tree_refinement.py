@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate import Estimate, Estimates
 from veilcube.analyst.estimate.adjusted import AdjustedEstimate, AdjustedGroups
-from veilcube.analyst.estimate.grouping import group_of
 from veilcube.analyst.refine.boxes import Boxes, BoxSums
 from veilcube.analyst.refine.covariance import variances
 from veilcube.analyst.refine.imposing import Imposed
 from veilcube.analyst.refine.refined_answers import NOTHING_LEFT, explained_variances
 from veilcube.operators.block_sums import BlockSums
+from veilcube.operators.grouping import group_of
 from veilcube.schema import Region
 
 Floats = NDArray[np.float64]

@@ -9,14 +9,12 @@ the exact sums satisfy (1 - p) a = p b, so p is kept if |(1 - p) a - p b| is at 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.curator.ledger import StoredAnswer
 from veilcube.curator.protected.moment import Moment
-from veilcube.errors import QueryError
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.privacy.summed_noise import half_widths, weighted_half_width
 from veilcube.query import Answer, Answers
@@ -26,13 +24,6 @@ Floats = NDArray[np.float64]
 # Shares p at which half-widths are computed; between two of them the larger one is taken.
 _SHARES = 65
 _GROUPS_AT_ONCE = 1 << 14
-
-
-def check_confidence(confidence: float) -> float:
-    """Return a confidence that is one; refuses others before anything is paid for."""
-    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0.0 < confidence < 1.0:
-        raise QueryError("confidence must lie between 0 and 1, for example 0.95")
-    return float(confidence)
 
 
 def answer_moment(

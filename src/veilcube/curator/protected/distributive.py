@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.curator.noise.rank import ROUNDING_GRID, draw_cheapest
-from veilcube.curator.protected.answering import check_confidence
 from veilcube.curator.protected.question import Question
 from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy import (
@@ -35,6 +34,7 @@ from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.privacy.rank_mechanisms import RankCosts
 from veilcube.privacy.summed_noise import half_widths
 from veilcube.query import Answer
+from veilcube.query.confidence import read_confidence
 from veilcube.query.distributive import DistributiveQuery, cell_numbers
 from veilcube.schema import Attribute
 
@@ -83,7 +83,7 @@ def ask_distributive(
     confidence: float,
 ) -> Answer:
     """Ask every part for one epsilon and merge; never from a stored answer, since functions cannot be compared."""
-    price, confidence = read_epsilon(epsilon), check_confidence(confidence)
+    price, confidence = read_epsilon(epsilon), read_confidence(confidence)
     if not isinstance(query, DistributiveQuery):
         raise QueryError("distributive takes a veilcube.DistributiveQuery; build one from a part and a merge")
     parts = _Parts.of(table, attribute, by)
@@ -168,7 +168,5 @@ def _merge(query: DistributiveQuery, noisy: list[int], noise: DiscreteLaplace, c
 
 
 def _reached(table: "ProtectedTable", axis: int, attribute: Attribute) -> Integers:
-    reached = np.zeros(attribute.size, dtype=np.bool_)
-    for box in table.region.boxes:
-        reached |= box.mask(axis)
-    return np.flatnonzero(reached[: attribute.regular_size])
+    reached = table.region.reached(axis)
+    return reached[reached < attribute.regular_size]

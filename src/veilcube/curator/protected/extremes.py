@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from veilcube.curator.ledger import StoredAnswer
 from veilcube.curator.noise.rank import ROUNDING_GRID, draw_rank
-from veilcube.curator.protected.answering import check_confidence
 from veilcube.curator.protected.question import Question
 from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy import EpsilonLike, Neighbours, PrivacyStatement, SequentialEvent, read_epsilon, write_fraction
 from veilcube.privacy.event import ChoiceEvent, Event
 from veilcube.privacy.rank_mechanisms import MOST_ROWS, RankMethod, rank_reach
+from veilcube.query.confidence import read_confidence
 from veilcube.query.rank_answer import RankAnswer, ends_of_cells, value_of_cell
 from veilcube.schema import Ordinal
 
@@ -51,10 +51,8 @@ class Ladder:
         ordinal = table.desk.rows.schema.attributes[axis]
         if not isinstance(ordinal, Ordinal):
             raise QueryError(f"'{attribute}' has no order, so it has no maximum or quantile; ask for its marginal")
-        reached = np.zeros(ordinal.size, dtype=np.bool_)
-        for box in table.region.boxes:
-            reached |= box.mask(axis)
-        cells = np.flatnonzero(reached[: ordinal.regular_size])
+        reached = table.region.reached(axis)
+        cells = reached[reached < ordinal.regular_size]
         if cells.size == 0:
             raise QueryError(f"the conditions leave no value of '{attribute}', so the domain is empty; widen them")
         return cls(table, ordinal, axis, cells)
@@ -117,7 +115,7 @@ def ask_rank(
     fresh: bool,
 ) -> RankAnswer:
     """Draw the value of a rank, or return a stored draw; with a share for the interval also its ends."""
-    price, confidence = read_epsilon(epsilon), check_confidence(confidence)
+    price, confidence = read_epsilon(epsilon), read_confidence(confidence)
     ladder = Ladder.of(table, attribute)
     draws = _draws(asked, price, ladder, confidence)
     events = tuple(ChoiceEvent(budget * ladder.steps) for _, budget, _ in draws)

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from veilcube.curator.binning import CellRule
 from veilcube.curator.capacity import zero_counts
-from veilcube.curator.counting import count, normalised_batches
+from veilcube.curator.counting import columns_of, count, normalised_batches
 from veilcube.curator.cube import Cube
 from veilcube.curator.kernels import add_to_counts
 from veilcube.curator.tables import Engine, open_table
 from veilcube.errors import TableError
+from veilcube.operators.grouping import group_cells
 from veilcube.privacy import PrivacyUnit
 from veilcube.schema import Region, Schema
 
@@ -55,7 +56,8 @@ class PrivateRows:
         """Return the exact counts over the cells of some axes, in their order, of the rows in a region. PRIVATE."""
         if self._counts_each_time:
             return self._stream_counts(region, axes)
-        return _select(self._cube.exact_counts, region, axes)
+        counts, _ = group_cells(self._cube.exact_counts, region, axes)
+        return counts
 
     @property
     def _counts_each_time(self) -> bool:
@@ -93,14 +95,9 @@ class PrivateRows:
         schema = Schema([self.schema.attributes[axis] for axis in read])
         rules = {axis: CellRule(self.schema.attributes[axis]) for axis in needed}
         with Engine() as engine:
-            opened = open_table(engine, self.source, _columns(schema, self.unit), self.table)
+            opened = open_table(engine, self.source, columns_of(schema, self.unit), self.table)
             for batch in normalised_batches(engine, opened, schema, self.unit):
                 yield {axis: _cells_of(rules[axis], batch, read.index(axis)) for axis in needed}
-
-
-def _columns(schema: Schema, unit: PrivacyUnit) -> list[str]:
-    persons = [] if unit.column is None else [unit.column]
-    return list(dict.fromkeys([attribute.column for attribute in schema] + persons))
 
 
 def _cells_of(rule: CellRule, batch: pa.RecordBatch, position: int) -> Integers:
@@ -113,17 +110,6 @@ def _zero_counts(schema: Schema, axes: Sequence[int]) -> Integers:
     if not axes:
         return np.zeros((), dtype=np.int64)
     return zero_counts(Schema([schema.attributes[axis] for axis in axes]))
-
-
-def _select(counts: Integers, region: Region, axes: Sequence[int]) -> Integers:
-    """Sum a cube's cells inside a region over the axes that are not asked for."""
-    found = np.zeros([counts.shape[axis] for axis in sorted(axes)], dtype=np.int64)
-    summed = tuple(axis for axis in range(counts.ndim) if axis not in axes)
-    for box in region.boxes:
-        piece = counts[np.ix_(*(box.indices(axis) for axis in range(counts.ndim)))].sum(axis=summed)
-        place = np.ix_(*(box.indices(axis) for axis in sorted(axes))) if axes else ()
-        found[place] += piece
-    return found.transpose(np.argsort(np.argsort(axes))) if axes else found
 
 
 def _is_read_once(source: object) -> bool:

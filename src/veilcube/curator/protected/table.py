@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.curator.ledger import PartOf, StoredAnswer
-from veilcube.curator.protected.answering import answer_moment, check_confidence
+from veilcube.curator.protected.answering import answer_moment
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.distributive import ask_distributive
 from veilcube.curator.protected.extremes import RankQuestion, ask_rank
@@ -34,6 +34,7 @@ from veilcube.privacy import (
 )
 from veilcube.privacy.rank_mechanisms import RankMethod
 from veilcube.query import Answer, Answers, Query, read_query, read_sql
+from veilcube.query.confidence import read_confidence
 from veilcube.query.distributive import DistributiveQuery
 from veilcube.query.rank_answer import RankAnswer, RankAnswers
 from veilcube.schema import Box, Region, Schema
@@ -242,7 +243,7 @@ class ProtectedTable:
         is_mean: bool = False,
     ) -> Answer | Answers:
         """Answer a linear question, by group if ``by`` names axes: what all of the noisy questions above are."""
-        price, confidence = read_epsilon(epsilon), check_confidence(confidence)
+        price, confidence = read_epsilon(epsilon), read_confidence(confidence)
         for name in powers if isinstance(powers, Mapping) else ():
             self.schema.axis(name)
         names = [self._all.names[axis] for axis in by or ()]
