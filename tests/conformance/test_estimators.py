@@ -64,7 +64,8 @@ def test_answers_are_exact_when_there_is_no_noise(member: EstimatorMember, strat
 
 
 @each_linear_case
-@pytest.mark.parametrize(("cells", "draws"), [(1, 10_000), (2, 10_000), (5, 10_000), (50, 10_000), (5_000, 10_000)])
+@pytest.mark.parametrize("draws", [10_000])
+@pytest.mark.parametrize("cells", [1, 2, 5, 50, pytest.param(5_000, marks=pytest.mark.slow)])
 def test_95_percent_intervals_cover_at_least_94_percent_and_no_more_than_the_member_may(
     member: EstimatorMember, strategy: Strategy, cells: int, draws: int
 ) -> None:
