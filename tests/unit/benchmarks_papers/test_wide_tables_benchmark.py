@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-import veilcube as vc
 from benchmarks.papers.history.census import random_attribute_ranges
 from benchmarks.wide_tables import exact_answers, main, read_codes, write_made_table
+
+import veilcube as vc
 
 
 def test_true_answers_are_counted_from_the_file(tmp_path: Path) -> None:
