@@ -2,25 +2,16 @@
 
 import ast
 import csv
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.papers.distributive import benchmark, intervals, maximum, parity, quantiles
+from benchmarks.papers.distributive.data import NARROW, WIDE, clipped_gaussian, incomes
+from benchmarks.papers.distributive.paper import largest_log_ratio, published_max_law
 
 import veilcube as vc
-
-REPOSITORY = Path(__file__).parents[3]
-
-# The benchmarks are no part of the package, so nothing but the root of the repository makes them importable.
-sys.path.insert(0, str(REPOSITORY))
-try:
-    from benchmarks.papers.distributive import benchmark, intervals, maximum, parity, quantiles
-    from benchmarks.papers.distributive.data import NARROW, WIDE, clipped_gaussian, incomes
-    from benchmarks.papers.distributive.paper import largest_log_ratio, published_max_law
-finally:
-    sys.path.remove(str(REPOSITORY))
 
 ALPHA = 0.05
 Law = Callable[[list[int], int], np.ndarray]
@@ -58,7 +49,7 @@ def test_the_published_law_is_a_law() -> None:
 
 
 def test_nothing_in_the_package_can_reach_the_published_maximum() -> None:
-    for module in (REPOSITORY / "src").rglob("*.py"):
+    for module in (Path(__file__).parents[3] / "src").rglob("*.py"):
         tree = ast.parse(module.read_text(encoding="utf-8"))
         imported = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         imported += [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]

@@ -1,52 +1,42 @@
 """The ISPE benchmark: the paper's estimates, what is measured, how it is judged, and what is written."""
 
 import csv
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.papers.ispe import benchmark, paper
+from benchmarks.papers.ispe.arrays import Contest, judge_contests, run_contest
+from benchmarks.papers.ispe.claims import judge_figures, judge_intervals
+from benchmarks.papers.ispe.coverage import (
+    BLOCKS,
+    GROWN,
+    Coverage,
+    CoverageEffort,
+    judge_coverage,
+    measure_coverage,
+)
+from benchmarks.papers.ispe.data import AGE_HOURS, RANDOM, SMOOTH, Table
+from benchmarks.papers.ispe.errors import DEFAULT, IDENTITY, LEAST_SQUARES, judge_errors, measure_errors
+from benchmarks.papers.ispe.figures import (
+    BY_METHOD,
+    BY_PASSES,
+    BY_SPLIT,
+    BY_XI,
+    TWO_LEVELS,
+    Effort,
+    Figure,
+    draw_figures,
+    thinned,
+)
+from benchmarks.papers.ispe.paper import CONSISTENCY, MMSE, NEIGHBOURS, UNWEIGHTED
+from benchmarks.papers.ispe.plot import write_plot
+from benchmarks.papers.ispe.questions import CELLS, KINDS, SMALL
+from benchmarks.papers.ispe.speed import EndToEnd, made_cube, measure_end_to_end, queries_a_second
+from benchmarks.papers.ispe.trials import Measured, by_estimator, ratio_of, run_trials, summarise
+from benchmarks.peers.dpbench.arrays import CountArray
 
 import veilcube as vc
-
-REPOSITORY = Path(__file__).parents[3]
-
-# The benchmarks are no part of the package, so nothing but the root of the repository makes them importable.
-sys.path.insert(0, str(REPOSITORY))
-try:
-    from benchmarks.papers.ispe import benchmark, paper
-    from benchmarks.papers.ispe.arrays import Contest, judge_contests, run_contest
-    from benchmarks.papers.ispe.claims import judge_figures, judge_intervals
-    from benchmarks.papers.ispe.coverage import (
-        BLOCKS,
-        GROWN,
-        Coverage,
-        CoverageEffort,
-        judge_coverage,
-        measure_coverage,
-    )
-    from benchmarks.papers.ispe.data import AGE_HOURS, RANDOM, SMOOTH, Table
-    from benchmarks.papers.ispe.errors import DEFAULT, IDENTITY, LEAST_SQUARES, judge_errors, measure_errors
-    from benchmarks.papers.ispe.figures import (
-        BY_METHOD,
-        BY_PASSES,
-        BY_SPLIT,
-        BY_XI,
-        TWO_LEVELS,
-        Effort,
-        Figure,
-        draw_figures,
-        thinned,
-    )
-    from benchmarks.papers.ispe.paper import CONSISTENCY, MMSE, NEIGHBOURS, UNWEIGHTED
-    from benchmarks.papers.ispe.plot import write_plot
-    from benchmarks.papers.ispe.questions import CELLS, KINDS, SMALL
-    from benchmarks.papers.ispe.speed import EndToEnd, made_cube, measure_end_to_end, queries_a_second
-    from benchmarks.papers.ispe.trials import Measured, by_estimator, ratio_of, run_trials, summarise
-    from benchmarks.peers.dpbench.arrays import CountArray
-finally:
-    sys.path.remove(str(REPOSITORY))
 
 TINY = Table("tiny", ("x", "y"), np.random.default_rng(1).poisson(30, (8, 9)))
 ONE_CELL = np.indices((8, 9)).reshape(2, -1).T

@@ -1,33 +1,22 @@
 """The ISPE benchmark's tables, questions and regions: what is drawn, and that it is the same every time."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from benchmarks.papers.ispe.coverage import pick_regions, region_of
+from benchmarks.papers.ispe.data import (
+    AGE_EDUCATION,
+    AGE_HOURS,
+    RANDOM,
+    ROWS,
+    SMOOTH,
+    Table,
+    made_tables,
+    read_tables,
+)
+from benchmarks.papers.ispe.questions import CELLS, LARGE, SMALL, questions_for, questions_of_size
+from benchmarks.peers.dpbench.arrays import InputError
 
 import veilcube as vc
-
-REPOSITORY = Path(__file__).parents[3]
-
-# The benchmarks are no part of the package, so nothing but the root of the repository makes them importable.
-sys.path.insert(0, str(REPOSITORY))
-try:
-    from benchmarks.papers.ispe.coverage import pick_regions, region_of
-    from benchmarks.papers.ispe.data import (
-        AGE_EDUCATION,
-        AGE_HOURS,
-        RANDOM,
-        ROWS,
-        SMOOTH,
-        Table,
-        made_tables,
-        read_tables,
-    )
-    from benchmarks.papers.ispe.questions import CELLS, LARGE, SMALL, questions_for, questions_of_size
-    from benchmarks.peers.dpbench.arrays import InputError
-finally:
-    sys.path.remove(str(REPOSITORY))
 
 MADE = {table.name: table for table in made_tables()}
 

@@ -6,40 +6,31 @@ import subprocess
 import sys
 from dataclasses import replace
 from math import sqrt
-from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.papers.privelet import accuracy, benchmark, command_line, peak, scaling
+from benchmarks.papers.privelet.accuracy import (
+    BASIC,
+    METHODS,
+    PLUS,
+    STAR,
+    TREE,
+    Experiment,
+    Method,
+    Outcome,
+    affordable_plan,
+    in_quintiles,
+    run_experiments,
+)
+from benchmarks.papers.privelet.census import SMALL
+from benchmarks.papers.privelet.claims import judge_accuracy
+from benchmarks.papers.privelet.scaling import Timing, judge_times, schema_of, time_steps, uniform_rows
+from benchmarks.papers.privelet.speed import Speed, judge_speeds, laplace_by_numpy
+from benchmarks.papers.privelet.variance import SMALL_CUBES, Spread, judge_spreads, measure_spreads, query_shapes
+from benchmarks.papers.privelet.verdict import Verdict, log_slope
 
 import veilcube as vc
-
-REPOSITORY = Path(__file__).parents[3]
-
-# The benchmarks are no part of the package, so nothing but the root of the repository makes them importable.
-sys.path.insert(0, str(REPOSITORY))
-try:
-    from benchmarks.papers.privelet import accuracy, benchmark, command_line, peak, scaling
-    from benchmarks.papers.privelet.accuracy import (
-        BASIC,
-        METHODS,
-        PLUS,
-        STAR,
-        TREE,
-        Experiment,
-        Method,
-        Outcome,
-        affordable_plan,
-        in_quintiles,
-        run_experiments,
-    )
-    from benchmarks.papers.privelet.census import SMALL
-    from benchmarks.papers.privelet.claims import judge_accuracy
-    from benchmarks.papers.privelet.scaling import Timing, judge_times, schema_of, time_steps, uniform_rows
-    from benchmarks.papers.privelet.speed import Speed, judge_speeds, laplace_by_numpy
-    from benchmarks.papers.privelet.variance import SMALL_CUBES, Spread, judge_spreads, measure_spreads, query_shapes
-    from benchmarks.papers.privelet.verdict import Verdict, log_slope
-finally:
-    sys.path.remove(str(REPOSITORY))
 
 TINY = replace(SMALL, ages=6, occupations=8, groups=3, incomes=8, rows=5_000)
 

@@ -1,25 +1,15 @@
 """The Privelet benchmark's tables and questions: what is drawn, and that it is the same every time."""
 
-import sys
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.papers.privelet import census as census_module
+from benchmarks.papers.privelet.census import BRAZIL, SMALL, UNITED_STATES
+from benchmarks.papers.privelet.questions import nodes_below, quintiles, random_questions
 
 import veilcube as vc
-
-REPOSITORY = Path(__file__).parents[3]
-
-# The benchmarks are no part of the package, so nothing but the root of the repository makes them importable.
-sys.path.insert(0, str(REPOSITORY))
-try:
-    from benchmarks.papers.privelet import census as census_module
-    from benchmarks.papers.privelet.census import BRAZIL, SMALL, UNITED_STATES
-    from benchmarks.papers.privelet.questions import nodes_below, quintiles, random_questions
-finally:
-    sys.path.remove(str(REPOSITORY))
 
 TINY = replace(SMALL, rows=20_000)
 

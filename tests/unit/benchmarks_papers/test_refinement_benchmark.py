@@ -1,20 +1,11 @@
 """The refinement benchmark: what it simulates, how it judges, and that a quick run writes its files."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-REPOSITORY = Path(__file__).parents[3]
-
-# The benchmarks are no part of the package, so nothing but the root of the repository makes them importable.
-sys.path.insert(0, str(REPOSITORY))
-try:
-    from benchmarks.papers.ispe.data import made_tables
-    from benchmarks.papers.refinement import benchmark, errors, gains, privacy, speed
-finally:
-    sys.path.remove(str(REPOSITORY))
+from benchmarks.papers.ispe.data import made_tables
+from benchmarks.papers.refinement import benchmark, errors, gains, privacy, speed
 
 
 def test_rho_of_the_examples_is_the_papers() -> None:
@@ -59,7 +50,7 @@ def test_bars_are_judged() -> None:
 
 @pytest.mark.slow
 def test_a_quick_run_writes_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.chdir(Path(__file__).parents[3])
     small = benchmark.Size(draws=200_000, queries=5, releases=1, shapes=(("wavelet", (6, 6)),), facts=5)
     monkeypatch.setattr(benchmark, "QUICK", small)
     assert benchmark.main(["--quick", "--out", str(tmp_path)]) == 0

@@ -1,31 +1,21 @@
 """The DPBench harness: what it reads, what it measures and what it makes of that."""
 
 import csv
-import sys
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.peers.dpbench import adult
+from benchmarks.peers.dpbench.__main__ import main
+from benchmarks.peers.dpbench.arms import ARMS, DEFAULT, IDENTITY, LEAST_SQUARES, Arm
+from benchmarks.peers.dpbench.arrays import CountArray, InputError, exact_answers, load_arrays, sum_blocks
+from benchmarks.peers.dpbench.measure import Contest, Result, pooled_rmse
+from benchmarks.peers.dpbench.published import peer_for
+from benchmarks.peers.dpbench.summary import geometric_mean, judge, summarise
+from benchmarks.peers.dpbench.tasks import Questions, Task, build_tasks
 
 import veilcube as vc
-
-REPOSITORY = Path(__file__).parents[3]
-
-# The benchmarks are no part of the package, so nothing but the root of the repository makes them importable.
-sys.path.insert(0, str(REPOSITORY))
-try:
-    from benchmarks.peers.dpbench import adult
-    from benchmarks.peers.dpbench.__main__ import main
-    from benchmarks.peers.dpbench.arms import ARMS, DEFAULT, IDENTITY, LEAST_SQUARES, Arm
-    from benchmarks.peers.dpbench.arrays import CountArray, InputError, exact_answers, load_arrays, sum_blocks
-    from benchmarks.peers.dpbench.measure import Contest, Result, pooled_rmse
-    from benchmarks.peers.dpbench.published import peer_for
-    from benchmarks.peers.dpbench.summary import geometric_mean, judge, summarise
-    from benchmarks.peers.dpbench.tasks import Questions, Task, build_tasks
-finally:
-    sys.path.remove(str(REPOSITORY))
 
 
 @pytest.mark.parametrize("shape", [(9,), (5, 4), (3, 4, 2, 3)])
