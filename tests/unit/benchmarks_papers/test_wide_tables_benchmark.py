@@ -30,5 +30,5 @@ def test_questions_narrow_as_many_attributes_as_they_are_told() -> None:
 def test_a_quick_run_shows_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--quick"]) == 0
     shown = capsys.readouterr().out
-    for figure in ("counting all pairs", "release file", "3 attributes at once", "4 attributes at once"):
+    for figure in ("counting all pairs", "release file", "hold, 3 attributes", "hold, 4 attributes"):
         assert figure in shown

@@ -16,6 +16,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import hadamard
 
 from veilcube.operators.components import Axes
 
@@ -27,6 +28,7 @@ LEAST_SHARE = 1e-9
 UNMEASURED_PART = 0.5
 _DEVIATIONS_OF_95_PERCENT = 1.96
 _CLOSE_ENOUGH = 1e-7
+_BLOCKS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,20 +46,43 @@ def foretell(narrowed: Axes, counts: Mapping[Axes, Floats], covariances: Floats)
     """
     parts = list(counts)
     known = np.stack([counts[part] for part in parts], axis=1)
-    found = fit_blocks(narrowed, parts, known)
+    tables = fit_tables(narrowed, parts, known)
+    found = tables.reshape(len(tables), -1)[:, -1]
+    # Noise may put counts where no table is; how far the truth lies is told from the nearest ones that a table has.
+    held = np.stack([_inside(tables, [narrowed.index(axis) for axis in part]) for part in parts], axis=1)
     # Directions of independent noise of one standard deviation each; rounding may leave eigenvalues below 0.
     values, vectors = np.linalg.eigh(covariances)
     steps = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :]
-    variances = np.zeros(len(found))
-    for number in range(len(parts)):
-        moved = [fit_blocks(narrowed, parts, known + sign * steps[:, :, number]) for sign in (1, -1)]
-        variances += np.square(np.maximum(*(np.abs(one - found) for one in moved)))
+    variances = np.empty(len(found))
+    for start in range(0, len(found), _BLOCKS_AT_ONCE):
+        chosen = slice(start, start + _BLOCKS_AT_ONCE)
+        moves = _moves(steps[chosen])
+        moved = fit_blocks(narrowed, parts, (held[chosen] + moves).reshape(-1, len(parts))).reshape(moves.shape[:2])
+        variances[chosen] = _variances(np.square(moved - found[chosen]), len(parts))
     variances += np.maximum(found, 1.0)
     if all(pair in counts for pair in combinations(narrowed, 2)):
         beyond = UNMEASURED_PART * _added_by_the_widest(narrowed, parts, known, found)
     else:
         beyond = _reach_of_bounds(counts, found)
     return Foretold(found, np.sqrt(variances + np.square(beyond)))
+
+
+def _moves(steps: Floats) -> Floats:
+    """Return the noises (moves, blocks, parts) whose effects tell a variance: each step alone, and all steps at once.
+
+    Those at once have signs from a Hadamard matrix, whose columns are orthogonal. Two margins that are empty hold a
+    block at zero until both of them move.
+    """
+    number = steps.shape[2]
+    signs = hadamard(1 << number.bit_length())[:, 1 : number + 1].astype(np.float64)
+    alone, together = np.moveaxis(steps, 2, 0), np.moveaxis(steps @ signs.T, 2, 0)
+    return np.concatenate([alone, -alone, together, -together])
+
+
+def _variances(squares: Floats, number: int) -> Floats:
+    """Return variances from the squared effects of ``_moves``: both kinds tell the same where effects are linear."""
+    alone = np.maximum(squares[:number], squares[number : 2 * number]).sum(axis=0)
+    return np.asarray(np.maximum(alone, squares[2 * number :].mean(axis=0)))
 
 
 def _added_by_the_widest(narrowed: Axes, parts: Sequence[Axes], known: Floats, found: Floats) -> Floats:
@@ -78,7 +103,15 @@ def _reach_of_bounds(counts: Mapping[Axes, Floats], found: Floats) -> Floats:
 
 
 def fit_blocks(narrowed: Axes, parts: Sequence[Axes], counts: Floats) -> Floats:
-    """Return the count of each block in the table of maximum entropy with the margins that its parts determine."""
+    """Return the count of each block in its table of maximum entropy."""
+    return fit_tables(narrowed, parts, counts).reshape(len(counts), -1)[:, -1]
+
+
+def fit_tables(narrowed: Axes, parts: Sequence[Axes], counts: Floats) -> Floats:
+    """Return the tables (blocks, 2, 2, ...) of maximum entropy with the margins that the parts determine.
+
+    Each attribute is cut in two, outside and inside the block, so that the block is the last cell.
+    """
     position = {axis: place for place, axis in enumerate(narrowed)}
     number = {part: place for place, part in enumerate(parts)}
     total = np.maximum(counts[:, number[()]], LEAST_SHARE)
@@ -98,7 +131,15 @@ def fit_blocks(narrowed: Axes, parts: Sequence[Axes], counts: Floats) -> Floats:
         if (np.abs(found - before) <= _CLOSE_ENOUGH * total).all():
             break
         before = found.copy()
-    return found
+    return table
+
+
+def _inside(tables: Floats, places: Sequence[int]) -> Floats:
+    """Return the count of each table inside the block on some attributes, whatever the others are."""
+    chosen: list[slice | int] = [slice(None)] * tables.ndim
+    for place in places:
+        chosen[1 + place] = 1
+    return np.asarray(tables[tuple(chosen)].reshape(len(tables), -1).sum(axis=1))
 
 
 def _widest(parts: Sequence[Axes]) -> list[Axes]:
