@@ -138,9 +138,7 @@ def foretell(release: vc.Release, codes: Codes, questions: int) -> list[Verdict]
         seconds = time.perf_counter() - started
         held = float(np.mean((answers.low <= truth) & (truth <= answers.high)))
         error = float(np.sqrt(np.mean(np.square(answers.value - truth))))
-        note = (
-            f"{questions} ranges, error {error:,.0f} where counts are {truth.mean():,.0f} on average; {seconds:.0f} s"
-        )
+        note = f"{questions} ranges; error {error:,.0f}, mean count {truth.mean():,.0f}; {seconds:.0f} s"
         found.append(
             Verdict(PART, f"95% intervals that hold, {attributes} attributes", held, low=FORETOLD_BAR, note=note)
         )
