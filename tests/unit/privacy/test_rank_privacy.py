@@ -7,6 +7,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+import veilcube as vc
+from support.protected import recorded_table
 from support.rank_laws import Table, small_tables, split_law, with_one_exchanged, with_one_more
 from veilcube.planner.quantiles import plan_quantiles
 from veilcube.privacy.quantile_split import QuantileSplit
@@ -85,17 +87,31 @@ def test_no_row_changes_several_quantiles_by_more_than_the_sum_of_the_levels(qua
     assert 0.3 < worst <= 0.8 * HAIR
 
 
-@pytest.mark.parametrize("bounds", [(0, 5), (-2, 3)])
-def test_no_row_changes_a_noisy_sum_by_more_than_epsilon(bounds: tuple[int, int]) -> None:
-    """With exact fractions: log P(y) is -|y - sum|/scale up to a constant that no table changes."""
-    epsilon, sensitivity = Fraction(1, 3), max(abs(bounds[0]), abs(bounds[1]))
-    scale = sensitivity / epsilon
-    values = range(bounds[0], bounds[1] + 1)
-    worst = Fraction(0)
+def sums_of_every_small_table(lowest: int, relation: str, epsilon: Fraction) -> dict[Table, tuple[int, Fraction]]:
+    """Return the exact sum of every table, and the scale of the noise that a protected table would add to it."""
+    schema = vc.Schema([vc.Ordinal("age", lowest, lowest + DOMAIN - 1)])
+    found = {}
     for counts in small_tables(DOMAIN, MOST_ROWS):
-        here = sum(value * count for value, count in zip(values, counts, strict=True))
-        for other in with_one_more(counts):
-            there = sum(value * count for value, count in zip(values, other, strict=True))
-            ratios = [abs(abs(y - here) - abs(y - there)) / scale for y in range(-60, 61)]
-            worst = max(worst, *ratios)
+        table, published = recorded_table(vc.Cube(schema, np.array(counts)), relation)
+        table.noisy_sum("age", epsilon=epsilon)
+        found[counts] = published[0].exact[0], published[0].scales[0]
+    return found
+
+
+@pytest.mark.parametrize(("relation", "neighbours"), [("add-remove", with_one_more), ("replace", with_one_exchanged)])
+@pytest.mark.parametrize("lowest", [0, -2, 3])
+def test_no_neighbour_changes_a_noisy_sum_by_more_than_epsilon(
+    lowest: int, relation: str, neighbours: Relation
+) -> None:
+    """With exact fractions: log P(y) is -|y - sum|/scale up to a constant that no table changes."""
+    epsilon = Fraction(1, 3)
+    sums = sums_of_every_small_table(lowest, relation, epsilon)
+    assert len({scale for _, scale in sums.values()}) == 1
+    worst = Fraction(0)
+    for counts, (here, scale) in sums.items():
+        assert here == sum((lowest + place) * count for place, count in enumerate(counts))
+        for there, _ in (sums[other] for other in neighbours(counts) if other in sums):
+            worst = max(
+                worst, *(abs(abs(y - here) - abs(y - there)) / scale for y in (here - 1, here, there, there + 1))
+            )
     assert worst == epsilon
