@@ -34,11 +34,27 @@ def ledger(tmp_path: Path) -> vc.Ledger:
     return ledger
 
 
+def test_what_was_drawn_by_rank_is_shown_as_values_of_the_attribute(tmp_path: Path, call: Call) -> None:
+    ledger = vc.Ledger(tmp_path / "budget.db")
+    table = vc.protect(CUBE, ledger=ledger, dataset="people", epsilon=3000)
+    drawn = [table.noisy_min("age", epsilon=1000), table.noisy_max("age", epsilon=1000)]
+    drawn.append(table.where(age=(30, 49)).noisy_quantile("age", 0.5, epsilon=1000))
+    shown = call("history", "show", str(ledger.path), "people").out.splitlines()[2:]
+    words = [
+        "minimum of age of all rows",
+        "maximum of age of all rows",
+        "quantiles 1/2 of age of rows where age is 30..49",
+    ]
+    for line, said, answer in zip(shown, words, drawn, strict=True):
+        assert line.endswith(f"  {answer.value:g}")
+        assert said in line
+
+
 def test_show_lists_what_was_answered(ledger: vc.Ledger, call: Call) -> None:
     shown = call("history", "show", str(ledger.path), "people")
     assert shown.code == 0
-    assert "count (by age) of all rows" in shown.out
-    assert "moment (powers age^1) of rows where age is 30..49" in shown.out
+    assert "count by age of all rows" in shown.out
+    assert "sum of age of rows where age is 30..49" in shown.out
     assert ", ..." in shown.out
     facts = json.loads(call("history", "show", str(ledger.path), "people", "--json").out)
     assert [len(answer["values"]) for answer in facts["answers"]] == [40, 2, 1]

@@ -26,12 +26,13 @@ from veilcube.privacy import show_fraction, write_fraction
 from veilcube.query import Answers, Workload, grouped_regions, read_sql
 from veilcube.release import History
 from veilcube.release.atomic_file import atomic_file
-from veilcube.schema import Schema
+from veilcube.schema import Ordinal, Schema
 
 app = typer.Typer(help="See the answers that a dataset gave, and learn from them at no cost in privacy.")
 
 Model: TypeAlias = KernelPCAModel | MaxEntropyModel
 MOST_VALUES_SHOWN = 3
+LONGEST_QUESTION_SHOWN = 100
 
 
 class Method(StrEnum):
@@ -72,16 +73,17 @@ def show(url: LedgerUrl, dataset: DatasetName, as_json: JsonFlag = False) -> Non
         print_json({"ledger": url, "dataset": dataset, "answers": [_facts(answer) for answer in past.answers]})
         return
     columns = ("answer", "when", "analyst", "epsilon", "question", "noisy values")
+    asked = [_question(ledger, past, answer) for answer in past.answers]
     rows = [
         (
             answer.id,
             answer.at,
             answer.analyst or "-",
             show_fraction(answer.statement.epsilon),
-            _words(ledger, past, answer),
-            _shown_values(answer),
+            _shortened(question.words),
+            _shown_values(question, answer),
         )
-        for answer in past.answers
+        for question, answer in zip(asked, past.answers, strict=True)
     ]
     show_table(columns, rows, numbers=["answer", "epsilon"])
 
@@ -217,16 +219,36 @@ def _facts(stored: StoredAnswer) -> dict[str, object]:
     }
 
 
-def _words(ledger: Ledger, past: LedgerHistory, stored: StoredAnswer) -> str:
+def _shortened(words: str) -> str:
+    return words if len(words) <= LONGEST_QUESTION_SHOWN else f"{words[: LONGEST_QUESTION_SHOWN - 4]} ..."
+
+
+def _question(ledger: Ledger, past: LedgerHistory, stored: StoredAnswer) -> Question:
     schema = past.schemas[stored.schema]
     details = {name: value for name, value in stored.question.items() if name not in ("kind", "where")}
     try:
         region = region_from_data(schema, stored.question.get("where"))
     except VeilcubeError:
         raise ledger.damaged() from None
-    return Question(schema, region, str(stored.question.get("kind")), details).words
+    return Question(schema, region, str(stored.question.get("kind")), details)
 
 
-def _shown_values(stored: StoredAnswer) -> str:
-    first = [f"{value:,}" for value in stored.values[:MOST_VALUES_SHOWN]]
-    return ", ".join(first) + (", ..." if len(stored.values) > MOST_VALUES_SHOWN else "")
+def _shown_values(question: Question, stored: StoredAnswer) -> str:
+    values = [f"{value:,}" for value in stored.values[:MOST_VALUES_SHOWN]]
+    more = len(stored.values) > MOST_VALUES_SHOWN
+    if not stored.scales and question.details.get("attribute") in question.schema.names:
+        # What was drawn by rank is stored as a place among the values in view, from the end that it was counted from.
+        values, more = _drawn_values(question, stored), False
+    return ", ".join(values) + (", ..." if more else "")
+
+
+def _drawn_values(question: Question, stored: StoredAnswer) -> list[str]:
+    ordinal = question.schema[str(question.details["attribute"])]
+    cells = question.region.reached(question.schema.axis(ordinal.name))
+    cells = cells[cells < ordinal.regular_size]
+    if question.details.get("of") == "smallest":
+        cells = cells[::-1]
+    places = stored.values[:1] if question.kind == "rank" else stored.values[:MOST_VALUES_SHOWN]
+    if not isinstance(ordinal, Ordinal) or not all(0 <= place < cells.size for place in places):
+        return [f"{value:,}" for value in places]
+    return [str(ordinal.labels()[cells[place]]) for place in places]

@@ -42,10 +42,25 @@ class Question:
     @property
     def words(self) -> str:
         """The question for people, for the purpose of its charge."""
-        is_count = self.kind == "moment" and not self.details.get("powers")
-        told = ", ".join(f"{name} {_told(value)}" for name, value in self.details.items() if value)
-        text = f"{'count' if is_count else self.kind}{f' ({told})' if told else ''} of {self._where()}"
+        text = f"{self._what()} of {self._where()}"
         return text if len(text) <= LONGEST_WORDS else f"{text[: LONGEST_WORDS - 4]} ..."
+
+    def _what(self) -> str:
+        told, by = self.details, _listed(self.details.get("by"))
+        name, each = told.get("attribute"), f" by {by}" if by else ""
+        if self.kind == "rank":
+            end = {"largest": "maximum", "smallest": "minimum"}.get(str(told.get("of")), "rank")
+            rank = told.get("rank")
+            return f"{end} of {name}" if rank == 1 else f"rank {rank} from the {end} of {name}"
+        if self.kind == "quantiles":
+            return f"quantiles {_listed(told.get('quantiles'))} of {name}"
+        powers = told.get("powers")
+        if self.kind in ("moment", "mean") and isinstance(powers, Mapping):
+            product = " x ".join(other if power == 1 else f"{other}^{power}" for other, power in powers.items())
+            what = "mean" if self.kind == "mean" else "sum"
+            return f"{what} of {product}{each}" if product else f"count{each}"
+        rest = ", ".join(f"{other} {_listed(value)}" for other, value in told.items() if value)
+        return f"{self.kind} ({rest})" if rest else self.kind
 
     def _where(self) -> str:
         boxes = []
@@ -59,7 +74,5 @@ class Question:
         return f"rows where {'; or '.join(boxes)}" if any(boxes) else "all rows"
 
 
-def _told(value: object) -> str:
-    if isinstance(value, Mapping):
-        return " ".join(f"{name}^{power}" for name, power in value.items())
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
