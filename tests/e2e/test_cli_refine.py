@@ -70,6 +70,7 @@ def test_cells_are_written_once_unless_forced(file: str, call: Call, tmp_path: P
     ("words", "message"),
     [
         ((), "there is no fact to refine with"),
+        (("--fact", "total = 2400", "--out", "cells.veil"), "name the file 'cells.parquet'"),
         (("--fact", "totl = 3"), "'totl = 3' names 'totl'"),
         (("--fact", "total = 3", "--fact", "total = 4"), "'total = 3' and 'total = 4' contradict each other"),
         (("--fact", "total = -3"), "no counts obey 'total = -3'"),

@@ -17,11 +17,12 @@ from veilcube.analyst.history.max_entropy import MaxEntropy
 from veilcube.analyst.history.max_entropy_model import MaxEntropyModel
 from veilcube.cli.options import Confidence, Force, JsonFlag, LedgerUrl
 from veilcube.cli.output import print_json, say, show_confidence, show_interval, show_number, show_table
+from veilcube.cli.output_file import require_free
 from veilcube.cli.progress import progress_bar
 from veilcube.curator.ledger import Ledger, LedgerHistory, StoredAnswer
 from veilcube.curator.protected.canonical_region import region_from_data
 from veilcube.curator.protected.question import Question
-from veilcube.errors import QueryError, ReleaseFileError, VeilcubeError
+from veilcube.errors import QueryError, VeilcubeError
 from veilcube.privacy import show_fraction, write_fraction
 from veilcube.query import Answers, Workload, grouped_regions, read_sql
 from veilcube.release import History
@@ -103,8 +104,8 @@ def integrate(
     as_json: JsonFlag = False,
 ) -> None:
     """Learn from all answers together, and tell how much better the past ones become."""
-    if out is not None and out.exists() and not force:
-        raise ReleaseFileError(f"{out} exists already; choose another name, or pass --force to write over it")
+    if out is not None:
+        require_free(out, overwrite=force)
     past = _past(url, dataset, schema)
     model = _fit(past, method, total, quiet=as_json)
     improved = model.answer(past.queries, confidence)

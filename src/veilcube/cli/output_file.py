@@ -1,4 +1,4 @@
-"""The place for a release, made sure of before any budget is spent: it may be written to and there is room."""
+"""The place for what a command writes, made sure of before anything is spent: it may be written to, there is room."""
 
 import errno
 import math
@@ -8,11 +8,25 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from veilcube.cli.output import show_size
-from veilcube.errors import ReleaseFileError
+from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.planner import Plan
 
 _OVERHEAD = 2**20
 _CANNOT_RESERVE = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
+
+
+def require_free(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that exists, unless it may be written over."""
+    if path.exists() and not overwrite:
+        raise ReleaseFileError(f"{path} exists already; choose another name, or pass --force to write over it")
+
+
+def require_parquet(path: Path) -> None:
+    """Refuse a name that promises another kind of file than Parquet."""
+    if path.suffix.lower() not in ("", ".parquet", ".pq"):
+        raise QueryError(
+            f"rows are written as Parquet, so '{path.name}' would mislead; name the file '{path.stem}.parquet'"
+        )
 
 
 def expected_size(plan: Plan) -> int:
@@ -33,8 +47,7 @@ def reserve_room(path: Path, size: int, *, overwrite: bool) -> IO[bytes]:
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise ReleaseFileError(f"{path} is a folder; name a file in it, such as {path / 'table.veil'}")
-    if target.exists() and not overwrite:
-        raise ReleaseFileError(f"{path} exists already; choose another name, or pass --force to write over it")
+    require_free(path, overwrite=overwrite)
     try:
         return _reserve(target.parent, size)
     except OSError as problem:

@@ -12,9 +12,10 @@ from veilcube.analyst.refine.facts import FactSource
 from veilcube.analyst.refine.sentences import read_sentence
 from veilcube.cli.options import Confidence, Force, JsonFlag, ReleaseFile
 from veilcube.cli.output import print_json, say, show_confidence, show_interval, show_number, show_table
+from veilcube.cli.output_file import require_free, require_parquet
 from veilcube.cli.query import Queries
 from veilcube.cli.release_file import open_release_file
-from veilcube.errors import QueryError, ReleaseFileError
+from veilcube.errors import QueryError
 from veilcube.query import Answer
 
 FactTexts: TypeAlias = Annotated[
@@ -75,8 +76,9 @@ def refine(
     if check:
         _tell_verdict(file, known, verdict, as_json=as_json)
         return
-    if out is not None and out.exists() and not force:
-        raise ReleaseFileError(f"{out} exists already; choose another name, or pass --force to write over it")
+    if out is not None:
+        require_parquet(out)
+        require_free(out, overwrite=force)
     refined = refine_release(release, known)
     questions = list(queries or _questions_of(known))
     pairs = [(_ask(release, text, confidence), _ask(refined, text, confidence)) for text in questions]

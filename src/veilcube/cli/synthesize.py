@@ -12,12 +12,13 @@ from veilcube.analyst.history import MaxEntropy, MaxEntropyModel, read_history
 from veilcube.analyst.synthesis_quality import Quality, judge_rows
 from veilcube.cli.options import Force, JsonFlag
 from veilcube.cli.output import print_json, say, show_number, show_table
+from veilcube.cli.output_file import require_free, require_parquet
 from veilcube.cli.pages import load_extras
 from veilcube.cli.progress import progress_bar
 from veilcube.cli.release_file import open_release_file
 from veilcube.cli.synthesize_report import write_quality_report
 from veilcube.curator.ledger import Ledger
-from veilcube.errors import QueryError, ReleaseFileError
+from veilcube.errors import QueryError
 from veilcube.operators import NodeCounts
 from veilcube.release import History
 from veilcube.schema import Schema
@@ -66,13 +67,9 @@ def synthesize(
 
     Only public things are read: noisy measurements, never the table. Nothing is charged.
     """
-    if out.suffix.lower() not in ("", ".parquet", ".pq"):
-        raise QueryError(
-            f"rows are written as Parquet, so '{out.name}' would mislead; name the file '{out.stem}.parquet'"
-        )
+    require_parquet(out)
     for path in [out] if report is None else [out, report]:
-        if path.exists() and not force:
-            raise ReleaseFileError(f"{path} exists already; choose another name, or pass --force to write over it")
+        require_free(path, overwrite=force)
     if report is not None:
         load_extras()  # what is missing is told before the long work, not after it
     if rows is not None and rows < 1:
