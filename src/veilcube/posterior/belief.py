@@ -41,7 +41,7 @@ NODES_TO_LEARN_FROM, WHOLE_ROUNDS = 96, 2
 # Which part of a message's peak is negligible, in the end and while weights are learned, which need no far tails.
 EXACT, ROUGH = 1e-5, 1e-3
 FIRST_ROOM = 1 << 16
-NODES_WORTH_A_THREAD = 16
+NODES_WORTH_A_THREAD = 64
 # Noise of very different scales: the grid has no more than about this many steps in the largest one.
 STEPS_IN_A_SCALE = 16
 # What a class's weights are drawn to in each round, in splits seen: those of its whole level, and those to equal ones.
@@ -218,11 +218,11 @@ def _with_room(buffer: Floats, needed: int) -> Floats:
 
 
 def _share_out(crew: ThreadPoolExecutor, group: Integers, work: Callable[[Integers], None]) -> None:
-    """Do the work of a group of nodes in threads; parts are dealt out finely, since nodes differ in their work."""
+    """Do the work of a group of nodes in threads, in more parts than threads, since nodes differ in their work."""
     if group.size < NODES_WORTH_A_THREAD or THREADS < 2:
         work(group)
         return
-    list(crew.map(work, np.array_split(group, 4 * THREADS)))
+    list(crew.map(work, np.array_split(group, 2 * THREADS)))
 
 
 @compiled
