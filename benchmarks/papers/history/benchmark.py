@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.papers import history
-from benchmarks.papers.history import kernel_parts, maxent_parts
+from benchmarks.papers.history import kernel_parts, maxent_parts, maxent_ranges
 from benchmarks.papers.history.census import PeopleTable
 from benchmarks.papers.history.findings import FULL, QUICK, Findings
 from benchmarks.papers.history.kdd import CensusIncome
@@ -19,6 +19,7 @@ PARTS: Mapping[str, Callable[[Findings], None]] = {
     "settings": kernel_parts.run_settings,
     "time": kernel_parts.run_time,
     "publishing": maxent_parts.run_publishing,
+    "ranges": maxent_ranges.run_ranges,
 }
 
 

@@ -38,6 +38,18 @@ class RetentionReplacement:
             table = (table - (1 - keep) * mean) / keep
         return np.asarray(table)
 
+    def shares(self, low: Codes, high: Codes) -> Floats:
+        """Return the estimated shares of rows in blocks of cells: means of products of unbiased indicators."""
+        found = np.empty(len(low))
+        for query, (first, last) in enumerate(zip(low, high, strict=True)):
+            weights = np.ones(len(self._rows))
+            for axis in np.flatnonzero(last - first + 1 < np.array(self._sizes)):
+                keep, size = self._keep[axis], self._sizes[axis]
+                inside = (self._rows[:, axis] >= first[axis]) & (self._rows[:, axis] <= last[axis])
+                weights *= (inside - (1 - keep) * (last[axis] - first[axis] + 1) / size) / keep
+            found[query] = weights.mean()
+        return found
+
 
 class Flipping:
     """Rows as bits that were flipped; two values differ in two bits, so ((1 - f)/f)² = exp(epsilon / d)."""

@@ -1,10 +1,16 @@
-"""Answers of a maximum entropy model to linear queries, with standard deviations, one set of attributes at a time."""
+"""Answers of a maximum entropy model to linear queries, with standard deviations, one set of attributes at a time.
+
+Attributes that no measured table holds together may depend on each other in ways that nothing measured: that is
+foretold as a part of what the model's dependence adds to independent attributes, as for wide tables.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.analyst.estimate.coarse_entropy import UNMEASURED_PART
+from veilcube.analyst.history.kernel import ProductKernel
 from veilcube.analyst.history.max_entropy_error import ErrorModel, TableShape, spread_given_total
 from veilcube.analyst.history.max_entropy_tables import (
     MOST_TABLE_CELLS,
@@ -39,6 +45,7 @@ def answer_queries(
     """Return the expected count of each query and its standard deviation: belief, total and chains together."""
     value, variance = np.empty(len(queries)), np.empty(len(queries))
     supports, which = query_supports(queries)
+    alone = ProductKernel(tuple(universe.marginal((axis,)) for axis in range(len(queries.schema)))).means(queries)
     for number, axes in enumerate(supports):
         members = np.flatnonzero(which == number)
         if table_cells(queries.schema.shape, axes) <= MOST_TABLE_CELLS:
@@ -47,7 +54,10 @@ def answer_queries(
             found = _by_rows(queries[members], universe, errors, total.value)
         sampling = 0.0 if universe.chains is None else total.value**2 / universe.chains
         value[members] = total.value * found.mean
-        variance[members] = found.error + sampling * found.variance + total.variance * np.square(found.mean)
+        common = errors.common_error(found.mean, total.value, len(axes))
+        variance[members] = found.error + common + sampling * found.variance + total.variance * np.square(found.mean)
+        if not any(set(axes) <= set(table.axes) for table in errors.tables):
+            variance[members] += np.square(UNMEASURED_PART * total.value * (found.mean - alone[members]))
     return value, np.sqrt(variance)
 
 

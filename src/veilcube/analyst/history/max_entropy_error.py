@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from veilcube.analyst.history.max_entropy_common import MeasuredCells, common_rate
 from veilcube.analyst.history.max_entropy_dual import DualProblem
 from veilcube.analyst.history.max_entropy_tables import TableGroup
 
@@ -67,6 +68,12 @@ class ErrorModel:
     tables: tuple[TableShape, ...]
     beliefs: tuple[TableBelief, ...]
     rate: float
+    common: float = 0.0
+
+    def common_error(self, shares: Floats, total: float, attributes: int) -> Floats:
+        """Return the variance of counts for what their cells are misjudged together, one part for each pair."""
+        pairs = max(1, attributes * (attributes - 1) // 2)
+        return pairs * np.square(self.common * total * shares * (1 - shares))
 
     def prior_spread(self, counts: Floats) -> Floats:
         """Return the variance of cells of which nothing was measured, from their expected counts."""
@@ -97,7 +104,8 @@ def learn_errors(problem: DualProblem, tables: Sequence[Floats], weights: Floats
         low, high = (middle, high) if foretold(middle) < target else (low, middle)
     wider = max(1.0, target / foretold(high)) if noisy.any() else 1.0
     shapes = tuple(TableShape(group.axes, group.shape) for group in problem.groups)
-    return ErrorModel(shapes, tuple(part.belief(high, wider, raised=True) for part in parts), high)
+    common = common_rate(filter(None, (part.measured_cells() for part in parts)))
+    return ErrorModel(shapes, tuple(part.belief(high, wider, raised=True) for part in parts), high, common)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +117,19 @@ class _Part:
     deviation: Floats
     held: Marks
     gaps: Floats
+
+    def measured_cells(self) -> MeasuredCells | None:
+        """Return the cells of the table if each of them was measured, once and with noise."""
+        cells, shape = self.group.cells, self.group.shape
+        if cells is None or (self.deviation <= 0).any():
+            return None
+        order = np.argsort(cells)
+        if not np.array_equal(cells[order], np.arange(self.group.size)):
+            return None
+        variances, held = np.square(self.deviation[order]), self.held[order]
+        return MeasuredCells(
+            self.counts.reshape(shape), self.gaps[order].reshape(shape), variances.reshape(shape), held.reshape(shape)
+        )
 
     def belief(self, rate: float, wider: float, *, raised: bool = False) -> TableBelief:
         """Return the posterior under a rate, its variances widened, and raised where noise hides what is there."""

@@ -1,0 +1,64 @@
+"""What cells of a model are misjudged together: found in noisy tables, and told in intervals."""
+
+import numpy as np
+import pytest
+
+import veilcube as vc
+from veilcube.analyst.history.max_entropy_common import MeasuredCells, common_rate
+from veilcube.query import LinearQueries
+
+SHAPE = (30, 20)
+
+
+def table_with(common: float, noise: float, seed: int, *, held: bool = True) -> MeasuredCells:
+    """Return a model that expects too much in one half of its rows, and too little in the other, by this share."""
+    random = np.random.default_rng(seed)
+    counts = random.uniform(50, 150, SHAPE)
+    truth = counts.copy()
+    truth[:15] *= 1 + common / 2
+    truth[15:] *= 1 - common / 2
+    truth *= counts.sum() / truth.sum()
+    gaps = truth - counts + random.normal(scale=noise, size=SHAPE)
+    return MeasuredCells(counts, gaps, np.full(SHAPE, noise**2), np.full(SHAPE, held))
+
+
+def test_noise_alone_is_not_taken_for_a_misjudgement() -> None:
+    found = [common_rate([table_with(0.0, 20.0, seed) for seed in range(first, first + 20)]) for first in (0, 20, 40)]
+    assert max(found) < 0.02
+
+
+def test_a_misjudgement_that_many_cells_share_is_found() -> None:
+    found = common_rate([table_with(0.1, 10.0, seed) for seed in range(20)])
+    # Up to a fixed factor for what a model that follows the noise would hide.
+    assert 0.035 < found / np.sqrt(2) < 0.065
+
+
+def test_tables_whose_answers_are_all_met_say_nothing() -> None:
+    assert common_rate([table_with(0.1, 20.0, 1, held=False)]) == 0.0
+    assert common_rate([]) == 0.0
+
+
+@pytest.mark.parametrize("rows", [1_000, 20_000])
+def test_intervals_of_ranges_hold_whatever_the_noise(rows: int) -> None:
+    random = np.random.default_rng(3)
+    hidden, sizes = random.normal(size=rows), (12, 8, 20, 5)
+    codes = np.column_stack(
+        [
+            np.clip((0.5 + 0.14 * (hidden + random.normal(size=rows))) * size, 0, size - 1).astype(np.int64)
+            for size in sizes
+        ]
+    )
+    schema = vc.Schema([vc.Ordinal(f"a{axis}", 0, size - 1) for axis, size in enumerate(sizes)])
+    queries = LinearQueries.of(vc.Workload.marginals(schema, 2))
+    truth = queries.count_rows(codes)
+    history = vc.History(schema, queries, truth + random.laplace(0, 6, truth.size), np.full(truth.size, 72.0))
+    model = vc.MaxEntropy().fit(history, total=rows)
+    asked = vc.Workload.random_ranges(schema, 400, seed=1)
+    # Ranges on one to four attributes: the others are opened.
+    low, high = asked.low.copy(), asked.high.copy()
+    for row in range(len(low)):
+        opened = random.choice(4, row % 4, replace=False)
+        low[row, opened], high[row, opened] = 0, np.array(sizes)[opened] - 1
+    asked = vc.Workload.ranges(schema, low, high)
+    answers, exact = model.answer(asked), LinearQueries.of(asked).count_rows(codes)
+    assert np.mean((answers.low - 1e-6 <= exact) & (exact <= answers.high + 1e-6)) >= 0.94
