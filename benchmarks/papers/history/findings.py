@@ -74,7 +74,12 @@ class Findings:
     @property
     def is_full(self) -> bool:
         """Whether the run is of the size, and on the table, that the bars are about."""
-        return self.size is FULL and isinstance(self.table, PeopleTable)
+        return self.is_large and isinstance(self.table, PeopleTable)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the run is of full size, on whatever table."""
+        return self.size is FULL
 
     def smaller_tables(self) -> list[PublicTable]:
         """Return tables like this one with fewer rows; none where the table cannot be drawn anew."""

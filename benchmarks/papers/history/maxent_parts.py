@@ -47,7 +47,7 @@ class PublishingRow:
 def run_publishing(findings: Findings) -> None:
     """Compare maximum entropy with independence, randomised response, the published descent, and AIM."""
     table = findings.table
-    triples = list(combinations(range(len(table.schema)), 3))[:: 1 if findings.is_full else 21]
+    triples = list(combinations(range(len(table.schema)), 3))[:: 1 if findings.is_large else 21]
     history, truth = noisy_pairs(table, seed=5)
     rows = [_independence(table, triples)]
     started = time.perf_counter()
@@ -106,7 +106,7 @@ def _independence(table: PublicTable, triples: Sequence[tuple[int, ...]]) -> Pub
 
 def _others(findings: Findings, history: vc.History, triples: Sequence[tuple[int, ...]]) -> list[PublishingRow]:
     table, found = findings.table, []
-    steps = SGD_STEPS if findings.is_full else QUICK_SGD_STEPS
+    steps = SGD_STEPS if findings.is_large else QUICK_SGD_STEPS
     started = time.perf_counter()
     published = vc.MaxEntropy(alpha=7.2e-5, engine="sgd", steps=steps).fit(history, total=table.rows)
     seconds = time.perf_counter() - started

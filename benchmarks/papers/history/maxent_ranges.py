@@ -41,7 +41,7 @@ def run_ranges(findings: Findings) -> None:
     kept = RetentionReplacement(table.codes, table.schema.shape, EPSILON, seed=1)
     rows = []
     for attributes in range(1, MOST_ATTRIBUTES + 1):
-        number = QUERIES if findings.is_full else QUICK_QUERIES
+        number = QUERIES if findings.is_large else QUICK_QUERIES
         asked = random_attribute_ranges(table.schema, number, seed=attributes, attributes=attributes)
         truth, answers = LinearQueries.of(asked).count_rows(table.codes), model.answer(asked)
         others = (independent_counts(table, asked), table.rows * kept.shares(asked.low, asked.high))
