@@ -9,6 +9,7 @@ from benchmarks.papers.history import kernel_parts, maxent_parts, maxent_ranges
 from benchmarks.papers.history.census import PeopleTable
 from benchmarks.papers.history.findings import FULL, QUICK, Findings
 from benchmarks.papers.history.kdd import CensusIncome
+from benchmarks.papers.history.plot import write_plot
 from benchmarks.papers.parts import folder_for, parser_of, run_parts
 from benchmarks.papers.privelet.tables import WIDTH_OF_FILES, show_verdicts
 from benchmarks.report import make_console, write_csv
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     findings.show("claims of the paper's section 5", findings.claims)
     show_verdicts(findings.console, findings.verdicts)
     write_csv(folder / "claims.csv", findings.claims)
+    write_plot(findings)
     write_csv(folder / "bars.csv", findings.verdicts)
     findings.console.print(f"written to {folder}")
     return 0

@@ -1,14 +1,13 @@
 """The paper's figures as one page and one picture: a row for each, a panel for each table."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from benchmarks.drawing import COLOURS, load_extras, write_chart
 from benchmarks.papers.ispe.questions import CELLS, SMALL
 from benchmarks.papers.ispe.trials import Measured
-from benchmarks.papers.privelet.plot import COLOURS
 
 _WIDTH, _HEIGHT = 300, 200
 # Of the figures that have several kinds of queries, those that are drawn.
@@ -18,17 +17,13 @@ _DRAWN = (CELLS, SMALL)
 def write_plot(folder: Path, measured: Sequence[Measured]) -> list[Path]:
     """Write the figures; none if there is nothing to draw or Altair is not installed."""
     swept = [one for one in measured if one.setting is not None]
-    extras = _load_extras()
+    extras = load_extras()
     if extras is None or not swept:
         return []
     altair, converter = extras
     rows = [altair.hconcat(*_panels(altair, swept, part)) for part in dict.fromkeys(one.part for one in swept)]
     chart = altair.vconcat(*rows).resolve_scale(color="independent")
-    spec = json.dumps(chart.configure(background="white").configure_view(stroke=None).to_dict())
-    page, picture = folder / "ispe.html", folder / "ispe.svg"
-    page.write_text(converter.vegalite_to_html(spec, bundle=True), encoding="utf-8")
-    picture.write_text(converter.vegalite_to_svg(spec), encoding="utf-8")
-    return [page, picture]
+    return write_chart(converter, chart, folder, "ispe")
 
 
 def _panels(altair: ModuleType, measured: Sequence[Measured], part: str) -> list[Any]:
@@ -67,12 +62,3 @@ def _panel(altair: ModuleType, points: list[dict[str, Any]], title: str) -> Any:
     return (bars + lines).properties(
         width=_WIDTH, height=_HEIGHT, title=altair.TitleParams(title, anchor="start", fontSize=11)
     )
-
-
-def _load_extras() -> tuple[ModuleType, ModuleType] | None:
-    try:
-        import altair  # noqa: PLC0415 - an extra, needed only for charts
-        import vl_convert  # noqa: PLC0415 - an extra, needed only for charts
-    except ImportError:
-        return None
-    return altair, vl_convert

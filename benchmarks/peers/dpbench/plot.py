@@ -1,11 +1,11 @@
 """A chart of the ratios of every arm, one panel for each task and epsilon."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from benchmarks.drawing import load_extras, write_chart
 from benchmarks.peers.dpbench.arms import ARMS
 from benchmarks.peers.dpbench.measure import Result
 
@@ -15,15 +15,11 @@ _WIDTH, _ROW_HEIGHT = 460, 22
 
 def write_plots(results: Sequence[Result], folder: Path) -> list[Path]:
     """Write the chart as a page and as a picture; nothing if Altair is not installed."""
-    extras = _load_extras()
+    extras = load_extras()
     if extras is None or not results:
         return []
     altair, converter = extras
-    spec = json.dumps(_chart(altair, results).to_dict())
-    page, picture = folder / "dpbench.html", folder / "dpbench.svg"
-    page.write_text(converter.vegalite_to_html(spec, bundle=True), encoding="utf-8")
-    picture.write_text(converter.vegalite_to_svg(spec), encoding="utf-8")
-    return [page, picture]
+    return write_chart(converter, _chart(altair, results), folder, "dpbench")
 
 
 def _chart(altair: ModuleType, results: Sequence[Result]) -> Any:
@@ -31,7 +27,7 @@ def _chart(altair: ModuleType, results: Sequence[Result]) -> Any:
     panels = [
         _panel(altair, [result for result in results if (result.task, result.epsilon) == key], *key) for key in keys
     ]
-    return altair.vconcat(*panels).configure(background="white").configure_view(stroke=None)
+    return altair.vconcat(*panels)
 
 
 def _panel(altair: ModuleType, results: Sequence[Result], task: str, epsilon: float) -> Any:
@@ -63,12 +59,3 @@ def _panel(altair: ModuleType, results: Sequence[Result], task: str, epsilon: fl
     height = _ROW_HEIGHT * len({row["query"] for row in rows})
     title = altair.TitleParams(f"{task}, epsilon {epsilon:g}", anchor="start")
     return altair.layer(line, points).properties(width=_WIDTH, height=height, title=title)
-
-
-def _load_extras() -> tuple[ModuleType, ModuleType] | None:
-    try:
-        import altair  # noqa: PLC0415 - an extra, needed only for charts
-        import vl_convert  # noqa: PLC0415 - an extra, needed only for charts
-    except ImportError:
-        return None
-    return altair, vl_convert

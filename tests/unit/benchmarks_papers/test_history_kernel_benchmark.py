@@ -1,4 +1,4 @@
-"""The kernel PCA parts of the history benchmark run at small size and judge what they measure."""
+"""The parts of the history benchmark run at small size, judge what they measure, and draw it."""
 
 import csv
 
@@ -6,7 +6,7 @@ import pytest
 from benchmarks.papers.history import benchmark, findings
 from benchmarks.papers.history.census import PeopleTable
 
-PARTS = ("alpha", "cross-validation", "settings", "time")
+PARTS = ("alpha", "cross-validation", "settings", "time", "ranges")
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +55,12 @@ def test_every_setting_is_varied_and_time_is_taken(folder):
 @pytest.mark.slow
 def test_cross_validation_stands_beside_the_truth(folder):
     assert all(row["cross_validated"] for row in rows_of(folder / "foretold-error.csv"))
+
+
+@pytest.mark.slow
+def test_ranges_on_one_to_five_attributes_are_compared_and_all_is_drawn(folder):
+    rows = rows_of(folder / "k-D-ranges.csv")
+    assert [row["attributes"] for row in rows] == ["1", "2", "3", "4", "5"]
+    assert all(float(row["maximum_entropy"]) < float(row["retention_replacement"]) for row in rows)
+    drawn = (folder / "history.svg").read_text(encoding="utf-8")
+    assert all(f"figure {number}" in drawn for number in (2, 3, 4, 5, 7))
