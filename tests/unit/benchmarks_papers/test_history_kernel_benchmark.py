@@ -34,7 +34,7 @@ def test_errors_are_written_for_every_alpha_kind_and_prior(folder):
 @pytest.mark.slow
 def test_a_quick_run_has_figures_but_no_bars(folder):
     rows = rows_of(folder / "bars.csv")
-    assert len(rows) == 10
+    assert len(rows) == 13
     assert all(row["high"] == "" and row["low"] == "" for row in rows)
 
 
