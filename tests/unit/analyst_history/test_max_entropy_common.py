@@ -62,3 +62,17 @@ def test_intervals_of_ranges_hold_whatever_the_noise(rows: int) -> None:
     asked = vc.Workload.ranges(schema, low, high)
     answers, exact = model.answer(asked), LinearQueries.of(asked).count_rows(codes)
     assert np.mean((answers.low - 1e-6 <= exact) & (exact <= answers.high + 1e-6)) >= 0.94
+
+
+def test_what_no_chain_met_is_not_certain_to_be_nowhere() -> None:
+    random = np.random.default_rng(5)
+    schema = vc.Schema([vc.Ordinal(f"a{axis}", 0, 19) for axis in range(3)])
+    codes = random.binomial(19, 0.5, (2_000, 3))
+    queries = LinearQueries.of(vc.Workload.marginals(schema, 1))
+    truth = queries.count_rows(codes)
+    history = vc.History(schema, queries, truth + random.laplace(0, 3, truth.size), np.full(truth.size, 18.0))
+    model = vc.MaxEntropy(engine="gibbs").fit(history, total=2_000)
+    cells = random.integers(0, 20, (200, 3))
+    answers = model.answer(vc.Workload.ranges(schema, cells, cells))
+    assert (answers.value == 0).any()
+    assert (answers.stddev > 0).all()

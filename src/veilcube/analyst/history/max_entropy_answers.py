@@ -32,10 +32,11 @@ _ROWS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class QueryMoments:
-    """Mean and variance of each query under the model (for one row), and the variance of the error of its count."""
+    """Mean, variance and range of each query under the model (for one row), and the error variance of its count."""
 
     mean: Floats
     variance: Floats
+    reach: Floats
     error: Floats
 
 
@@ -52,10 +53,13 @@ def answer_queries(
             found = _by_table(make_group(queries, axes, members), universe, errors, total.value)
         else:
             found = _by_rows(queries[members], universe, errors, total.value)
-        sampling = 0.0 if universe.chains is None else total.value**2 / universe.chains
+        sampling = np.zeros(members.size)
+        if universe.chains is not None:
+            # What no chain met may still be as frequent as one in all chains.
+            sampling = np.where(found.mean == 0, 1 / universe.chains, found.variance) * total.value**2 / universe.chains
         value[members] = total.value * found.mean
-        common = errors.common_error(found.mean, total.value, len(axes))
-        variance[members] = found.error + common + sampling * found.variance + total.variance * np.square(found.mean)
+        common = errors.common_error(found.variance, found.reach, total.value, len(axes))
+        variance[members] = found.error + common + sampling + total.variance * np.square(found.mean)
         if not any(set(axes) <= set(table.axes) for table in errors.tables):
             variance[members] += np.square(UNMEASURED_PART * total.value * (found.mean - alone[members]))
     return value, np.sqrt(variance)
@@ -70,9 +74,9 @@ def _by_table(group: TableGroup, universe: Universe, errors: ErrorModel, total: 
         mean = weights @ chances.ravel()
         variance = np.maximum(np.square(weights) @ chances.ravel() - np.square(mean), 0.0)
         alone = spread_given_total(weights, errors.prior_spread(total * chances.ravel()))
-        parts.append((mean, variance, _least_error(group, weights, chances, errors, alone, mean, variance)))
-    mean, variance, error = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return QueryMoments(mean, variance, error)
+        error = _least_error(group, weights, chances, errors, alone, mean, variance)
+        parts.append((mean, variance, np.ptp(weights, axis=1), error))
+    return QueryMoments(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def _weights_of(group: TableGroup, start: int, stop: int) -> Floats:
@@ -141,10 +145,13 @@ def _spread_over(weights: Floats, table: TableShape, common: tuple[int, ...]) ->
 def _by_rows(queries: LinearQueries, universe: Universe, errors: ErrorModel, total: float) -> QueryMoments:
     rows = universe.pool
     mean, square = np.zeros(len(queries)), np.zeros(len(queries))
+    least, largest = np.full(len(queries), np.inf), np.full(len(queries), -np.inf)
     for first in range(0, len(queries), _QUERIES_OF_ROWS):
         chosen = slice(first, first + _QUERIES_OF_ROWS)
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             weights = queries[chosen].evaluate(rows[start : start + _ROWS_AT_ONCE])
             mean[chosen] += weights.sum(axis=0) / len(rows)
             square[chosen] += np.square(weights).sum(axis=0) / len(rows)
-    return QueryMoments(mean, square - np.square(mean), errors.prior_spread(total * square))
+            least[chosen] = np.minimum(least[chosen], weights.min(axis=0))
+            largest[chosen] = np.maximum(largest[chosen], weights.max(axis=0))
+    return QueryMoments(mean, square - np.square(mean), largest - least, errors.prior_spread(total * square))

@@ -70,10 +70,14 @@ class ErrorModel:
     rate: float
     common: float = 0.0
 
-    def common_error(self, shares: Floats, total: float, attributes: int) -> Floats:
-        """Return the variance of counts for what their cells are misjudged together, one part for each pair."""
+    def common_error(self, variances: Floats, reaches: Floats, total: float, attributes: int) -> Floats:
+        """Return the variance of counts for what their cells are misjudged together, one part for each pair.
+
+        For a query that counts, variance over reach is s(1 - s), s its share of the rows; others are in their own unit.
+        """
         pairs = max(1, attributes * (attributes - 1) // 2)
-        return pairs * np.square(self.common * total * shares * (1 - shares))
+        moved = np.divide(variances, reaches, out=np.zeros_like(variances), where=reaches > 0)
+        return pairs * np.square(self.common * total * moved)
 
     def prior_spread(self, counts: Floats) -> Floats:
         """Return the variance of cells of which nothing was measured, from their expected counts."""
