@@ -50,6 +50,16 @@ def test_what_was_drawn_by_rank_is_shown_as_values_of_the_attribute(tmp_path: Pa
         assert said in line
 
 
+def test_quantiles_are_shown_without_the_ends_of_their_intervals(tmp_path: Path, call: Call) -> None:
+    ledger = vc.Ledger(tmp_path / "budget.db")
+    table = vc.protect(CUBE, ledger=ledger, dataset="people", epsilon=3000)
+    few = table.noisy_quantiles("age", [0.25, 0.75], epsilon=1000, method="tree")
+    table.noisy_quantiles("age", [0.1, 0.3, 0.5, 0.7, 0.9], epsilon=1000, method="split")
+    first, second = call("history", "show", str(ledger.path), "people").out.splitlines()[2:]
+    assert first.endswith("  " + ", ".join(f"{value:g}" for value in few.value))
+    assert second.endswith(", ...")
+
+
 def test_show_lists_what_was_answered(ledger: vc.Ledger, call: Call) -> None:
     shown = call("history", "show", str(ledger.path), "people")
     assert shown.code == 0

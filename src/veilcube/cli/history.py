@@ -236,20 +236,22 @@ def _question(ledger: Ledger, past: LedgerHistory, stored: StoredAnswer) -> Ques
 
 def _shown_values(question: Question, stored: StoredAnswer) -> str:
     values = [f"{value:,}" for value in stored.values[:MOST_VALUES_SHOWN]]
-    more = len(stored.values) > MOST_VALUES_SHOWN
-    if not stored.scales and question.details.get("attribute") in question.schema.names:
-        # What was drawn by rank is stored as a place among the values in view, from the end that it was counted from.
-        values, more = _drawn_values(question, stored), False
-    return ", ".join(values) + (", ..." if more else "")
+    number = len(stored.values)
+    if question.kind in ("rank", "quantiles") and question.details.get("attribute") in question.schema.names:
+        asked = question.details.get("quantiles")
+        # Behind the answers stand the ends of their intervals.
+        number = len(asked) if isinstance(asked, list) else 1
+        values = _drawn_values(question, stored.values[: min(number, MOST_VALUES_SHOWN)])
+    return ", ".join(values) + (", ..." if number > MOST_VALUES_SHOWN else "")
 
 
-def _drawn_values(question: Question, stored: StoredAnswer) -> list[str]:
+def _drawn_values(question: Question, places: Sequence[int]) -> list[str]:
+    """Return the values at places among those in view, counted from the end that the question counts from."""
     ordinal = question.schema[str(question.details["attribute"])]
     cells = question.region.reached(question.schema.axis(ordinal.name))
     cells = cells[cells < ordinal.regular_size]
     if question.details.get("of") == "smallest":
         cells = cells[::-1]
-    places = stored.values[:1] if question.kind == "rank" else stored.values[:MOST_VALUES_SHOWN]
     if not isinstance(ordinal, Ordinal) or not all(0 <= place < cells.size for place in places):
         return [f"{value:,}" for value in places]
     return [str(ordinal.labels()[cells[place]]) for place in places]

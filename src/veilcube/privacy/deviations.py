@@ -21,7 +21,7 @@ def normal_deviations(confidence: float) -> float:
     >>> round(normal_deviations(0.95), 4)
     1.96
     """
-    return float(ndtri(0.5 + confidence / 2))
+    return float(-ndtri((1 - confidence) / 2))
 
 
 def widest_deviations(confidence: float) -> float:

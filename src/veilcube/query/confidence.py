@@ -11,6 +11,6 @@ def read_confidence(confidence: float) -> float:
     >>> read_confidence(0.95)
     0.95
     """
-    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < confidence < 1:
+    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
         raise QueryError(f"confidence must lie strictly between 0 and 1, not {confidence!r}: 0.95 is usual")
     return float(confidence)

@@ -38,6 +38,24 @@ def test_tables_whose_answers_are_all_met_say_nothing() -> None:
     assert common_rate([]) == 0.0
 
 
+def test_a_few_cells_at_the_edge_do_not_speak_for_all_of_the_table() -> None:
+    met = table_with(0.0, 10.0, 1, held=False)
+    held, gaps, counts = np.zeros(SHAPE, dtype=bool), np.zeros(SHAPE), met.counts.copy()
+    held[0], counts[0], gaps[0] = True, 0.01, 15.0
+    assert common_rate([MeasuredCells(counts, gaps, met.variances, held)]) < 0.02
+
+
+@pytest.mark.parametrize("variance", [64.0, 64.000000064, 64.000064])
+def test_rounding_decides_nothing(variance: float) -> None:
+    table = table_with(0.2, 8.0, 2)
+    table.held[:10] = False
+    table.gaps[:10] = 0.0
+    found = common_rate([MeasuredCells(table.counts, table.gaps, np.full(SHAPE, variance), table.held)])
+    assert found == pytest.approx(
+        common_rate([MeasuredCells(table.counts, table.gaps, np.full(SHAPE, 64.0), table.held)]), rel=1e-5
+    )
+
+
 @pytest.mark.parametrize("rows", [1_000, 20_000])
 def test_intervals_of_ranges_hold_whatever_the_noise(rows: int) -> None:
     random = np.random.default_rng(3)

@@ -28,7 +28,8 @@ LEAST_SHARE = 1e-9
 UNMEASURED_PART = 0.5
 _DEVIATIONS_OF_95_PERCENT = 1.96
 _CLOSE_ENOUGH = 1e-7
-_BLOCKS_AT_ONCE = 1024
+# Each block makes up to 6 moves for each part, and each move a table of its own.
+_CELLS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +55,9 @@ def foretell(narrowed: Axes, counts: Mapping[Axes, Floats], covariances: Floats)
     values, vectors = np.linalg.eigh(covariances)
     steps = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :]
     variances = np.empty(len(found))
-    for start in range(0, len(found), _BLOCKS_AT_ONCE):
-        chosen = slice(start, start + _BLOCKS_AT_ONCE)
+    at_once = max(1, _CELLS_AT_ONCE // (8 * len(parts) << len(narrowed)))
+    for start in range(0, len(found), at_once):
+        chosen = slice(start, start + at_once)
         moves = _moves(steps[chosen])
         moved = fit_blocks(narrowed, parts, (held[chosen] + moves).reshape(-1, len(parts))).reshape(moves.shape[:2])
         variances[chosen] = _variances(np.square(moved - found[chosen]), len(parts))
@@ -123,7 +125,8 @@ def fit_tables(narrowed: Axes, parts: Sequence[Axes], counts: Floats) -> Floats:
         margin *= (total / margin.reshape(len(total), -1).sum(axis=1)).reshape(floor.shape)
         others = tuple(1 + place for axis, place in position.items() if axis not in axes)
         margins.append((np.expand_dims(margin, others), others))
-    table = np.ones((len(counts), *(2,) * len(narrowed))) * total.reshape(-1, *(1,) * len(narrowed))
+    ones = (1,) * len(narrowed)
+    table = np.broadcast_to(total.reshape(-1, *ones), (len(counts), *(2,) * len(narrowed))).copy()
     found, before = table.reshape(len(counts), -1)[:, -1], np.full(len(counts), np.inf)
     for _ in range(SWEEPS):
         for margin, others in margins:

@@ -182,7 +182,9 @@ def _model(history: History, problem: DualProblem, rows: Total, alpha: float, fi
             "give them the variance they have, or remove the wrong ones",
             stacklevel=4,
         )
-    errors = learn_errors(problem, fitted.tables, fitted.weights, rows.value)
+    # Answers that should be met and are not tell how much further than their noise the model is off.
+    doubt = 1.0 if converged else 1.0 + misfit**2
+    errors = learn_errors(problem, fitted.tables, fitted.weights, rows.value, doubt)
     return MaxEntropyModel(history.schema, fitted.weights, report, history.privacy, fitted.universe, errors, rows)
 
 

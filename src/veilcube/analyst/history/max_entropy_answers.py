@@ -32,12 +32,16 @@ _ROWS_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class QueryMoments:
-    """Mean, variance and range of each query under the model (for one row), and the error variance of its count."""
+    """Mean, variance and range of each query under the model (for one row), and the error variance of its count.
+
+    ``noise`` is that of its own noise where it counts one cell of a table that was measured whole, else infinite.
+    """
 
     mean: Floats
     variance: Floats
     reach: Floats
     error: Floats
+    noise: Floats
 
 
 def answer_queries(
@@ -46,23 +50,35 @@ def answer_queries(
     """Return the expected count of each query and its standard deviation: belief, total and chains together."""
     value, variance = np.empty(len(queries)), np.empty(len(queries))
     supports, which = query_supports(queries)
-    alone = ProductKernel(tuple(universe.marginal((axis,)) for axis in range(len(queries.schema)))).means(queries)
     for number, axes in enumerate(supports):
         members = np.flatnonzero(which == number)
         if table_cells(queries.schema.shape, axes) <= MOST_TABLE_CELLS:
             found = _by_table(make_group(queries, axes, members), universe, errors, total.value)
         else:
             found = _by_rows(queries[members], universe, errors, total.value)
-        sampling = np.zeros(members.size)
-        if universe.chains is not None:
-            # What no chain met may still be as frequent as one in all chains.
-            sampling = np.where(found.mean == 0, 1 / universe.chains, found.variance) * total.value**2 / universe.chains
         value[members] = total.value * found.mean
         common = errors.common_error(found.variance, found.reach, total.value, len(axes))
-        variance[members] = found.error + common + sampling + total.variance * np.square(found.mean)
+        variance[members] = errors.doubt * (found.error + np.minimum(common, found.noise))
+        variance[members] += _chance(found, universe, total.value) + total.variance * np.square(found.mean)
         if not any(set(axes) <= set(table.axes) for table in errors.tables):
-            variance[members] += np.square(UNMEASURED_PART * total.value * (found.mean - alone[members]))
+            alone = _independent_means(queries[members], axes, universe)
+            variance[members] += np.square(UNMEASURED_PART * total.value * (found.mean - alone))
     return value, np.sqrt(variance)
+
+
+def _chance(found: "QueryMoments", universe: Universe, total: float) -> Floats:
+    """Return the variance that chains bring; what no chain met may still be as frequent as one in all chains."""
+    if universe.chains is None:
+        return np.zeros(found.mean.size)
+    unmet = np.where(found.variance == 0, np.square(found.reach) / universe.chains, 0.0)
+    return total**2 / universe.chains * np.maximum(found.variance, unmet)
+
+
+def _independent_means(queries: LinearQueries, axes: tuple[int, ...], universe: Universe) -> Floats:
+    """Return the mean of each query if its attributes were independent; laws of others do not matter."""
+    shape = queries.schema.shape
+    laws = (universe.marginal((axis,)) if axis in axes else np.full(size, 1 / size) for axis, size in enumerate(shape))
+    return ProductKernel(tuple(laws)).means(queries)
 
 
 def _by_table(group: TableGroup, universe: Universe, errors: ErrorModel, total: float) -> QueryMoments:
@@ -75,7 +91,7 @@ def _by_table(group: TableGroup, universe: Universe, errors: ErrorModel, total: 
         variance = np.maximum(np.square(weights) @ chances.ravel() - np.square(mean), 0.0)
         alone = spread_given_total(weights, errors.prior_spread(total * chances.ravel()))
         error = _least_error(group, weights, chances, errors, alone, mean, variance)
-        parts.append((mean, variance, np.ptp(weights, axis=1), error))
+        parts.append((mean, variance, np.ptp(weights, axis=1), error, _own_noise(group, weights, errors)))
     return QueryMoments(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
@@ -93,6 +109,15 @@ def _weights_of(group: TableGroup, start: int, stop: int) -> Floats:
     weights = np.zeros((stop - start, group.size))
     np.add.at(weights, owner, products)
     return weights
+
+
+def _own_noise(group: TableGroup, weights: Floats, errors: ErrorModel) -> Floats:
+    """Return the variance of the noise of each query that counts one cell of a table measured whole, else infinity."""
+    least, is_cell = np.full(len(weights), np.inf), np.count_nonzero(weights, axis=1) == 1
+    for table, belief in zip(errors.tables, errors.beliefs, strict=True):
+        if table.axes == group.axes and belief.noise is not None and is_cell.any():
+            least[is_cell] = np.minimum(least[is_cell], belief.noise_of(weights[is_cell]))
+    return least
 
 
 def _least_error(
@@ -154,4 +179,6 @@ def _by_rows(queries: LinearQueries, universe: Universe, errors: ErrorModel, tot
             square[chosen] += np.square(weights).sum(axis=0) / len(rows)
             least[chosen] = np.minimum(least[chosen], weights.min(axis=0))
             largest[chosen] = np.maximum(largest[chosen], weights.max(axis=0))
-    return QueryMoments(mean, square - np.square(mean), largest - least, errors.prior_spread(total * square))
+    spans, unbounded = largest - least, np.full(len(queries), np.inf)
+    reach = np.where(spans > 0, spans, 1.0)  # no row of the pool met it; its largest weight is 1 if it counts
+    return QueryMoments(mean, square - np.square(mean), reach, errors.prior_spread(total * square), unbounded)

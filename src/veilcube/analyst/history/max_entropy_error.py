@@ -36,6 +36,7 @@ class TableBelief:
     spread: Floats
     removed: Floats | None = None
     solved: Floats | None = None
+    noise: Floats | None = None
 
     def variance(self, weights: Floats) -> Floats:
         """Return g'Pg for each row of weights over the table's cells."""
@@ -45,6 +46,12 @@ class TableBelief:
         found = np.square(weights) @ self.spread
         found -= np.einsum("qm,qm->q", weights @ self.removed, weights @ self.solved)
         return np.maximum(found, 0.0)
+
+    def noise_of(self, weights: Floats) -> Floats:
+        """Return the variance of the noise of each row of weights; infinite unless every cell was measured alone."""
+        if self.noise is None:
+            return np.full(len(weights), np.inf)
+        return np.minimum(np.square(weights) @ self.noise, np.square(1 - weights) @ self.noise)
 
 
 def spread_given_total(weights: Floats, spread: Floats) -> Floats:
@@ -63,12 +70,16 @@ class TableShape:
 
 @dataclass(frozen=True, eq=False)
 class ErrorModel:
-    """Beliefs about every measured table, and the relative misjudgement ``rate`` that they share."""
+    """Beliefs about every measured table, and the relative misjudgements, each cell's own and common, that they share.
+
+    ``doubt`` is a factor of all variances: above 1 where the fit did not converge.
+    """
 
     tables: tuple[TableShape, ...]
     beliefs: tuple[TableBelief, ...]
     rate: float
     common: float = 0.0
+    doubt: float = 1.0
 
     def common_error(self, variances: Floats, reaches: Floats, total: float, attributes: int) -> Floats:
         """Return the variance of counts for what their cells are misjudged together, one part for each pair.
@@ -84,7 +95,9 @@ class ErrorModel:
         return counts + self.rate**2 * np.square(counts)
 
 
-def learn_errors(problem: DualProblem, tables: Sequence[Floats], weights: Floats, total: float) -> ErrorModel:
+def learn_errors(
+    problem: DualProblem, tables: Sequence[Floats], weights: Floats, total: float, doubt: float = 1.0
+) -> ErrorModel:
     """Find the rate at which foretold errors match the estimated risk of the past queries.
 
     Where even the largest rate foretells too little, because the box is too narrow for the data, all is widened.
@@ -109,7 +122,7 @@ def learn_errors(problem: DualProblem, tables: Sequence[Floats], weights: Floats
     wider = max(1.0, target / foretold(high)) if noisy.any() else 1.0
     shapes = tuple(TableShape(group.axes, group.shape) for group in problem.groups)
     common = common_rate(filter(None, (part.measured_cells() for part in parts)))
-    return ErrorModel(shapes, tuple(part.belief(high, wider, raised=True) for part in parts), high, common)
+    return ErrorModel(shapes, tuple(part.belief(high, wider, raised=True) for part in parts), high, common, doubt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +161,9 @@ class _Part:
             measured = np.where(self.held, np.maximum(biased, noise), noise)
             spread[group.cells] = np.inf
             np.minimum.at(spread, group.cells, wider * measured)
-            return TableBelief(spread)
+            alone = np.full(group.size, np.inf)
+            np.minimum.at(alone, group.cells, noise)
+            return TableBelief(spread, noise=alone if np.isfinite(alone).all() else None)
         if group.dense is None or group.members.size > _MOST_QUERIES or not group.axes:
             return TableBelief(wider * prior)
         if raised:
@@ -156,7 +171,10 @@ class _Part:
         measured = np.vstack([group.dense, np.ones(group.size)])
         crossed = measured * prior
         noise = np.append(noise, _NEARLY_EXACT * max(1.0, float(prior.sum())))
-        factor = cho_factor(crossed @ measured.T + np.diag(noise), lower=True)
+        gram = crossed @ measured.T
+        # Exact answers that tell the total twice would leave nothing to divide by.
+        gram[np.diag_indices(len(gram))] += noise + _NEARLY_EXACT**2 * np.diagonal(gram).max()
+        factor = cho_factor(gram, lower=True)
         return TableBelief(wider * prior, crossed.T, wider * cho_solve(factor, crossed).T)
 
     def _raised(self, prior: Floats, weights: Floats) -> Floats:

@@ -59,7 +59,8 @@ class Question:
             product = " x ".join(other if power == 1 else f"{other}^{power}" for other, power in powers.items())
             what = "mean" if self.kind == "mean" else "sum"
             return f"{what} of {product}{each}" if product else f"count{each}"
-        rest = ", ".join(f"{other} {_listed(value)}" for other, value in told.items() if value)
+        # A distributive query has a number of its own, since functions cannot be compared.
+        rest = ", ".join(f"{other} {_listed(value)}" for other, value in told.items() if value and other != "asked")
         return f"{self.kind} ({rest})" if rest else self.kind
 
     def _where(self) -> str:
