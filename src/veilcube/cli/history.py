@@ -10,6 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
+import numpy as np
 import typer
 
 from veilcube.analyst.history import KernelPCA, KernelPCAModel
@@ -21,7 +22,7 @@ from veilcube.cli.output_file import require_free
 from veilcube.cli.progress import progress_bar
 from veilcube.curator.ledger import Ledger, LedgerHistory, StoredAnswer
 from veilcube.curator.protected.canonical_region import region_from_data
-from veilcube.curator.protected.question import Question
+from veilcube.curator.protected.question import Question, shortened
 from veilcube.errors import QueryError, VeilcubeError
 from veilcube.privacy import show_fraction, write_fraction
 from veilcube.query import Answers, Workload, grouped_regions, read_sql
@@ -81,7 +82,7 @@ def show(url: LedgerUrl, dataset: DatasetName, as_json: JsonFlag = False) -> Non
             answer.at,
             answer.analyst or "-",
             show_fraction(answer.statement.epsilon),
-            _shortened(question.words),
+            shortened(question.words, LONGEST_QUESTION_SHOWN),
             _shown_values(question, answer),
         )
         for question, answer in zip(asked, past.answers, strict=True)
@@ -220,10 +221,6 @@ def _facts(stored: StoredAnswer) -> dict[str, object]:
     }
 
 
-def _shortened(words: str) -> str:
-    return words if len(words) <= LONGEST_QUESTION_SHOWN else f"{words[: LONGEST_QUESTION_SHOWN - 4]} ..."
-
-
 def _question(ledger: Ledger, past: LedgerHistory, stored: StoredAnswer) -> Question:
     schema = past.schemas[stored.schema]
     details = {name: value for name, value in stored.question.items() if name not in ("kind", "where")}
@@ -248,8 +245,7 @@ def _shown_values(question: Question, stored: StoredAnswer) -> str:
 def _drawn_values(question: Question, places: Sequence[int]) -> list[str]:
     """Return the values at places among those in view, counted from the end that the question counts from."""
     ordinal = question.schema[str(question.details["attribute"])]
-    cells = question.region.reached(question.schema.axis(ordinal.name))
-    cells = cells[cells < ordinal.regular_size]
+    cells = np.flatnonzero(question.region.reached(question.schema.axis(ordinal.name))[: ordinal.regular_size])
     if question.details.get("of") == "smallest":
         cells = cells[::-1]
     if not isinstance(ordinal, Ordinal) or not all(0 <= place < cells.size for place in places):

@@ -89,12 +89,12 @@ class Region:
         """How many cells the region holds."""
         return sum(box.cells for box in self.boxes)
 
-    def reached(self, axis: int) -> NDArray[np.int64]:
-        """Return the cells of one axis that any cell of the region lies in, ascending."""
+    def reached(self, axis: int) -> NDArray[np.bool_]:
+        """Return the cells of one axis that any cell of the region lies in, as a mask."""
         chosen = np.zeros(self.shape[axis], dtype=np.bool_)
         for box in self.boxes:
             chosen |= box.mask(axis)
-        return np.flatnonzero(chosen).astype(np.int64)
+        return chosen
 
     def mask(self) -> NDArray[np.bool_]:
         """Return an array of the cube's shape that says which cells the region holds."""

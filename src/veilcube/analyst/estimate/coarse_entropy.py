@@ -55,7 +55,7 @@ def foretell(narrowed: Axes, counts: Mapping[Axes, Floats], covariances: Floats)
     values, vectors = np.linalg.eigh(covariances)
     steps = vectors * np.sqrt(np.maximum(values, 0.0))[:, np.newaxis, :]
     variances = np.empty(len(found))
-    at_once = max(1, _CELLS_AT_ONCE // (8 * len(parts) << len(narrowed)))
+    at_once = max(1, _CELLS_AT_ONCE // (6 * len(parts) << len(narrowed)))
     for start in range(0, len(found), at_once):
         chosen = slice(start, start + at_once)
         moves = _moves(steps[chosen])

@@ -101,8 +101,10 @@ class MaxEntropy:
         problem = DualProblem(groups, shape, shares, noise, box(np.inf, noise), prior)
         engine = self._engine(shape)
         if engine == "exact":
-            return replace(self._fit_exactly(learned, problem, rows, advance), privacy=privacy)
-        return replace(self._fit_chains(learned, problem, rows, engine, advance), privacy=privacy)
+            model = self._fit_exactly(learned, problem, rows, advance)
+        else:
+            model = self._fit_chains(learned, problem, rows, engine, advance)
+        return replace(model, privacy=privacy)
 
     def _engine(self, shape: tuple[int, ...]) -> str:
         if self.engine == "exact" and prod(shape) > MOST_EXACT_CELLS:

@@ -66,7 +66,7 @@ def answer_queries(
     return value, np.sqrt(variance)
 
 
-def _chance(found: "QueryMoments", universe: Universe, total: float) -> Floats:
+def _chance(found: QueryMoments, universe: Universe, total: float) -> Floats:
     """Return the variance that chains bring; what no chain met may still be as frequent as one in all chains."""
     if universe.chains is None:
         return np.zeros(found.mean.size)
@@ -115,7 +115,7 @@ def _own_noise(group: TableGroup, weights: Floats, errors: ErrorModel) -> Floats
     """Return the variance of the noise of each query that counts one cell of a table measured whole, else infinity."""
     least, is_cell = np.full(len(weights), np.inf), np.count_nonzero(weights, axis=1) == 1
     for table, belief in zip(errors.tables, errors.beliefs, strict=True):
-        if table.axes == group.axes and belief.noise is not None and is_cell.any():
+        if table.axes == group.axes and is_cell.any():
             least[is_cell] = np.minimum(least[is_cell], belief.noise_of(weights[is_cell]))
     return least
 

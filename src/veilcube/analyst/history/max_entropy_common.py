@@ -36,9 +36,9 @@ def common_rate(tables: Iterable[MeasuredCells]) -> float:
     """Return κ, 0 where noise explains all that is seen."""
     seen = reach = 0.0
     for table in tables:
-        shares = _corners(table.counts) / table.counts.sum()
         if not table.held.any():
             continue
+        shares = _corners(table.counts) / table.counts.sum()
         # Noisy cells add up to another total than the known one: what is too much is taken from each by its variance.
         excess = table.gaps - table.gaps.sum() * table.variances / table.variances.sum()
         noise = _given_total(table.variances)

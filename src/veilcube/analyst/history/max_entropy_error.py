@@ -41,17 +41,19 @@ class TableBelief:
     def variance(self, weights: Floats) -> Floats:
         """Return g'Pg for each row of weights over the table's cells."""
         if self.removed is None or self.solved is None:
-            # The total is known, so a query and its complement are one question: the surer of both answers it.
-            return np.minimum(np.square(weights) @ self.spread, np.square(1 - weights) @ self.spread)
+            return _surer(weights, self.spread)
         found = np.square(weights) @ self.spread
         found -= np.einsum("qm,qm->q", weights @ self.removed, weights @ self.solved)
         return np.maximum(found, 0.0)
 
     def noise_of(self, weights: Floats) -> Floats:
         """Return the variance of the noise of each row of weights; infinite unless every cell was measured alone."""
-        if self.noise is None:
-            return np.full(len(weights), np.inf)
-        return np.minimum(np.square(weights) @ self.noise, np.square(1 - weights) @ self.noise)
+        return np.full(len(weights), np.inf) if self.noise is None else _surer(weights, self.noise)
+
+
+def _surer(weights: Floats, spread: Floats) -> Floats:
+    """Return the variance of weighted sums; with the total known, a sum and its complement are one question."""
+    return np.minimum(np.square(weights) @ spread, np.square(1 - weights) @ spread)
 
 
 def spread_given_total(weights: Floats, spread: Floats) -> Floats:

@@ -112,7 +112,7 @@ def refine(
     moved, value = _nearest(noisy, used)
     if integers:
         value = nearest_integers(value, np.sqrt((noisy.factor**2).sum(axis=1)), used)
-    return _report(noisy, moved, value, system, is_new, float(confidence))
+    return _report(noisy, moved, value, system, is_new, confidence)
 
 
 def _nearest(noisy: NoisyAnswers, used: FactSystem) -> tuple[Nearest, Floats]:

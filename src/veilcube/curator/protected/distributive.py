@@ -36,7 +36,6 @@ from veilcube.privacy.summed_noise import half_widths
 from veilcube.query import Answer
 from veilcube.query.confidence import read_confidence
 from veilcube.query.distributive import DistributiveQuery, cell_numbers
-from veilcube.schema import Attribute
 
 if TYPE_CHECKING:
     from veilcube.curator.protected.table import ProtectedTable
@@ -61,7 +60,8 @@ class _Parts:
     def of(cls, table: "ProtectedTable", attribute: str, by: Sequence[str]) -> "_Parts":
         axes = table.axes_of([attribute, *by])
         attributes = [table.desk.rows.schema.attributes[axis] for axis in axes]
-        cells = tuple(_reached(table, axis, entry) for axis, entry in zip(axes, attributes, strict=True))
+        reached = zip((table.region.reached(axis) for axis in axes), attributes, strict=True)
+        cells = tuple(np.flatnonzero(mask[: entry.regular_size]) for mask, entry in reached)
         if not all(found.size for found in cells):
             raise QueryError("the conditions leave no cell to ask about; widen the conditions")
         if np.prod([found.size for found in cells[1:]], dtype=np.float64) > MOST_PARTS:
@@ -165,8 +165,3 @@ def _merge(query: DistributiveQuery, noisy: list[int], noise: DiscreteLaplace, c
     if not query.is_monotone(lower, upper):
         return Answer(value, -inf, inf, confidence, float("nan"), words)
     return Answer(value, query.merge_all(lower), query.merge_all(upper), confidence, float("nan"), words)
-
-
-def _reached(table: "ProtectedTable", axis: int, attribute: Attribute) -> Integers:
-    reached = table.region.reached(axis)
-    return reached[reached < attribute.regular_size]

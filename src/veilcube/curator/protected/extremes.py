@@ -51,8 +51,7 @@ class Ladder:
         ordinal = table.desk.rows.schema.attributes[axis]
         if not isinstance(ordinal, Ordinal):
             raise QueryError(f"'{attribute}' has no order, so it has no maximum or quantile; ask for its marginal")
-        reached = table.region.reached(axis)
-        cells = reached[reached < ordinal.regular_size]
+        cells = np.flatnonzero(table.region.reached(axis)[: ordinal.regular_size])
         if cells.size == 0:
             raise QueryError(f"the conditions leave no value of '{attribute}', so the domain is empty; widen them")
         return cls(table, ordinal, axis, cells)

@@ -99,7 +99,7 @@ class Moment:
     @cached_property
     def groups(self) -> tuple[NDArray[np.int64], ...]:
         """For each grouping attribute, the cells that the region reaches."""
-        return tuple(np.flatnonzero(self._reached(axis)) for axis in self.by)
+        return tuple(np.flatnonzero(self.region.reached(axis)) for axis in self.by)
 
     @cached_property
     def size(self) -> int:
@@ -120,7 +120,7 @@ class Moment:
         (axis,) = self.powers
         attribute = self.schema.attributes[axis]
         reached = cell_values(attribute).numbers[: attribute.regular_size][
-            self._reached(axis)[: attribute.regular_size]
+            self.region.reached(axis)[: attribute.regular_size]
         ]
         if not reached.size or reached.min() == reached.max():
             raise QueryError(f"the condition leaves less than two values of '{attribute.name}', so its mean is public")
@@ -134,7 +134,7 @@ class Moment:
         (axis,) = self.powers
         attribute, (low, high) = self.schema.attributes[axis], self.span
         numbers = cell_values(attribute).numbers
-        is_counted = self._reached(axis) & attribute.mask(0, attribute.regular_size)
+        is_counted = self.region.reached(axis) & attribute.mask(0, attribute.regular_size)
         return {axis: np.where(is_counted, numbers - low, 0)}, {axis: np.where(is_counted, high - numbers, 0)}
 
     @cached_property
@@ -178,14 +178,10 @@ class Moment:
         """The least and the largest weight of a row, rows outside the region with their 0 included."""
         low = high = 1
         for axis in self.powers:
-            reached = self._powered(axis)[self._reached(axis)]
+            reached = self._powered(axis)[self.region.reached(axis)]
             ends = [weight * end for weight in (low, high) for end in (int(reached.min()), int(reached.max()))]
             low, high = min(ends), max(ends)
         return (low, high) if self.region.cells == self.schema.cells else (min(low, 0), max(high, 0))
-
-    def _reached(self, axis: int) -> NDArray[np.bool_]:
-        reached: NDArray[np.bool_] = np.logical_or.reduce([box.mask(axis) for box in self.region.boxes])
-        return reached
 
 
 def _read_powers(schema: Schema, powers: Mapping[str, int]) -> dict[int, int]:

@@ -42,8 +42,7 @@ class Question:
     @property
     def words(self) -> str:
         """The question for people, for the purpose of its charge."""
-        text = f"{self._what()} of {self._where()}"
-        return text if len(text) <= LONGEST_WORDS else f"{text[: LONGEST_WORDS - 4]} ..."
+        return shortened(f"{self._what()} of {self._where()}", LONGEST_WORDS)
 
     def _what(self) -> str:
         told, by = self.details, _listed(self.details.get("by"))
@@ -73,6 +72,11 @@ class Question:
                 parts.append(f"{name} is {' or '.join(shown)}")
             boxes.append(" and ".join(parts))
         return f"rows where {'; or '.join(boxes)}" if any(boxes) else "all rows"
+
+
+def shortened(words: str, longest: int) -> str:
+    """Return words, cut where they are longer than that."""
+    return words if len(words) <= longest else f"{words[: longest - 4]} ..."
 
 
 def _listed(value: object) -> str:
