@@ -4,7 +4,7 @@ What they publish at a step depends on earlier outputs, so a pair of neighbours 
 outputs, all parts and scales are fixed, and the log-ratio of their probabilities is a sum over the parts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -19,7 +19,7 @@ from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube
 from veilcube.curator.mechanisms import AdaptiveMechanism, adaptive, refined_tree
-from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.noise import discrete_laplace, joint_laplace
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyUnit, epsilon_of
 from veilcube.privacy.event import laplace_events
@@ -40,6 +40,15 @@ class RecordedNoise:
         self.draws.append(Draw(Fraction(scale), tuple(shape)))
         return discrete_laplace(scale, shape, source=self._source)
 
+    def jointly(self, scales: Sequence[Fraction], trees: int) -> NDArray[np.int64]:
+        self.draws += joint_draws(scales, trees)
+        return joint_laplace(scales, trees, source=self._source)
+
+
+def joint_draws(scales: Sequence[Fraction], trees: int) -> list[Draw]:
+    """Return what a joint draw publishes, the roots first: noise of one scale for each height."""
+    return [Draw(Fraction(scale), (trees * 2**depth,)) for depth, scale in enumerate(reversed(scales))]
+
 
 class ReplayedNoise:
     """The noise with which another table would have given the outputs that were published."""
@@ -52,6 +61,11 @@ class ReplayedNoise:
         assert self._asked, "more is published about a neighbour after the same outputs"
         assert self._asked.pop(0) == Draw(Fraction(scale), tuple(shape)), "a step depends on more than earlier outputs"
         return self._noise.pop(0)
+
+    def jointly(self, scales: Sequence[Fraction], trees: int) -> NDArray[np.int64]:
+        for draw in joint_draws(scales, trees):
+            leaves = self(draw.scale, draw.shape)
+        return leaves.reshape(trees, -1)
 
     @property
     def is_used_up(self) -> bool:
@@ -95,6 +109,13 @@ class ScriptedStops:
         taken, self.script = self.script[: active.size], self.script[active.size :]
         return np.array(taken, dtype=bool)
 
+    def is_rich(self, refinement: object, level: int, active: NDArray[np.int64], least: float) -> NDArray[np.bool_]:
+        """Only whole nodes may be rich, so the others need no decision."""
+        whole = refinement.tree.is_whole(level)[active]
+        found = np.zeros(active.size, dtype=bool)
+        found[whole] = self(None, level, active[whole], least)
+        return found
+
 
 def every_partition(cells: int) -> Iterator[NDArray[np.int64]]:
     """List all partitions of some cells, as labels in the order of their first cells."""
@@ -113,12 +134,16 @@ def every_course(member: MechanismMember, schema: Schema, chosen: Plan) -> Itera
                 patch.setattr(adaptive, "_chosen_regions", lambda *_, found=labels: found.reshape(schema.shape))
                 yield measure(member, cube, chosen, RecordedNoise(1))
         return
-    decisions = sum(chosen.operator.tree.nodes(level) for level in chosen.design.levels[:-1])
+    tree, design = chosen.operator.tree, chosen.design
+    decisions = sum(tree.nodes(level) for level in design.levels[:-1])
+    decisions += sum(tree.cells >> level for level in design.levels[:-1] if level > 1 and design.rich < np.inf)
+    decisions += (tree.cells >> design.levels[0]) if design.survey else 0
     seen = set()
     for script in product([False, True], repeat=decisions):
         with pytest.MonkeyPatch.context() as patch:
             stops = ScriptedStops(list(script))
             patch.setattr(refined_tree._Refinement, "stops", lambda *given, stops=stops: stops(*given))
+            patch.setattr(refined_tree._Refinement, "is_rich", lambda *given, stops=stops: stops.is_rich(*given))
             published = measure(member, cube, chosen, RecordedNoise(1))
         course = tuple((nodes_of(part), part.noise.scale) for part in published)
         if course not in seen:

@@ -1,6 +1,6 @@
 """The checks that every mechanism inherits, as plain functions, so that a broken copy can be shown to fail them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 
@@ -13,6 +13,7 @@ from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
+from veilcube.curator.mechanisms import RefinedTreeMechanism
 from veilcube.curator.noise import discrete_laplace
 from veilcube.planner import Plan, plan
 from veilcube.privacy import LaplaceEvent, PrivacyUnit, epsilon_of
@@ -52,8 +53,10 @@ def plan_of(member: MechanismMember, schema: Schema, epsilon: str, neighbours: s
 
 
 def measure(member: MechanismMember, cube: Cube, chosen: Plan, draw_noise: object) -> tuple[NoisyMeasurement, ...]:
-    receipt = Receipt.uncharged(member.mechanism.claim(chosen))
-    return member.mechanism.measure(cube, chosen, receipt, draw_noise)
+    mechanism = member.mechanism
+    if isinstance(mechanism, RefinedTreeMechanism):
+        mechanism = replace(mechanism, draw_jointly=getattr(draw_noise, "jointly", mechanism.draw_jointly))
+    return mechanism.measure(cube, chosen, Receipt.uncharged(mechanism.claim(chosen)), draw_noise)
 
 
 def centres_and_scales(member: MechanismMember, cube: Cube, chosen: Plan) -> tuple[NDArray[np.int64], list[Fraction]]:

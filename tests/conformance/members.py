@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from support.refined_trees import EveryLevel
+from support.refined_trees import EveryLevel, RichLevels
 from support.tree_strategies import PlainTree
 from veilcube.analyst.estimate.base import Estimator
 from veilcube.analyst.estimate.least_squares import LeastSquares
@@ -54,6 +54,7 @@ MECHANISMS = (
 # Mechanisms that publish step by step and choose each step by what they have published.
 ADAPTIVE = (
     MechanismMember("refined tree", EveryLevel(), RefinedTreeMechanism()),
+    MechanismMember("refined tree with rich nodes", RichLevels(), RefinedTreeMechanism()),
     MechanismMember("blocks", BLOCKS, AdaptiveMechanism()),
     MechanismMember("grown regions", GROWN, AdaptiveMechanism()),
 )

@@ -76,7 +76,7 @@ class GreedyRefunds(RefinedDesign):
     """Refunds 5% more than is left, and claims that it does not."""
 
     def event(self, epsilon: Fraction, sensitivity: int) -> Event:
-        return RefinedDesign(self.levels, self.weights, self.thresholds).event(epsilon, sensitivity)
+        return RefinedDesign(**vars(self)).event(epsilon, sensitivity)
 
     def refund_scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
         return tuple(scale * Fraction(95, 100) for scale in super().refund_scales(epsilon, sensitivity))
@@ -120,13 +120,13 @@ def test_going_on_below_nodes_that_stopped_fails(monkeypatch: pytest.MonkeyPatch
 
 
 def test_refunding_no_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refined_tree, "_highest_stopped", lambda *_: [])
+    monkeypatch.setattr(refined_tree, "_highest", lambda *_: [])
     with pytest.raises(AssertionError):
         check_every_path_spends_all(REFINED, "1")
 
 
 def test_refunding_an_ancestor_whose_other_cells_go_on_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refined_tree, "_highest_stopped", lambda tree, *_: [(tree.depth, np.zeros(1, dtype=np.int64))])
+    monkeypatch.setattr(refined_tree, "_highest", lambda tree, *_: [(tree.depth, np.zeros(1, dtype=np.int64))])
     with pytest.raises(AssertionError, match="exceeds epsilon"):
         check_losses(REFINED, "1", "add-remove", ROW)
 
@@ -140,7 +140,7 @@ def test_regions_that_look_at_exact_counts_fail(monkeypatch: pytest.MonkeyPatch)
     cheating = type("Peeking", (AdaptiveMechanism,), {"measure": peeking})
     with pytest.raises(AssertionError):
         check_steps_depend_on_outputs_only(
-            MechanismMember("peeking", ADAPTIVE[2].strategy, cheating()), "1", "add-remove", seed=7
+            MechanismMember("peeking", ADAPTIVE[3].strategy, cheating()), "1", "add-remove", seed=7
         )
 
 
@@ -164,8 +164,8 @@ def test_a_second_step_with_five_percent_too_little_noise_fails() -> None:
 
 def test_stops_that_look_at_exact_counts_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     def peeking(self: object, level: int, active: np.ndarray, threshold: float) -> np.ndarray:
-        in_order = self._exact.reshape(-1)[self._tree.order]
-        return np.add.reduceat(in_order, self._tree.starts(level))[active] < 1
+        in_order = self._exact.reshape(-1)[self.tree.order]
+        return np.add.reduceat(in_order, self.tree.starts(level))[active] < 1
 
     monkeypatch.setattr(refined_tree._Refinement, "stops", peeking)
     with pytest.raises(AssertionError, match=r"depends|published about a neighbour"):

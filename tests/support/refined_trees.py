@@ -1,5 +1,7 @@
 """Refined trees with something to refine on small cubes, and releases of them."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +12,7 @@ from veilcube.analyst import Release
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms import RefinedTreeMechanism
-from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.noise import discrete_laplace, joint_laplace
 from veilcube.operators import HalvingTree
 from veilcube.operators.block_levels import BlockLevels
 from veilcube.planner import Strategy, Tree, plan
@@ -33,6 +35,18 @@ class EveryLevel(Tree):
         return BlockLevels(HalvingTree.of(schema), design.levels, multipliers_of(list(design.weights)))
 
 
+class RichLevels(EveryLevel):
+    """The same with a survey, and with joint noise below every node that holds a row a cell or so."""
+
+    def design(self, schema: Schema) -> RefinedDesign:
+        plain = super().design(schema)
+        if plain.levels[0] < 2:
+            return replace(plain, rich=0.5)
+        tree = HalvingTree.of(schema)
+        whole = tuple(level for level in range(plain.levels[0], tree.depth + 1) if tree.is_whole(level).any())
+        return replace(plain, rich=0.5, survey=Fraction(1, 5), surveyed=whole)
+
+
 def refined_release(
     schema: Schema, counts: ArrayLike, epsilon: object = 1, seed: int = 0, strategy: Strategy | None = None
 ) -> Release:
@@ -44,5 +58,9 @@ def refined_release(
     def draw(scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
         return discrete_laplace(scale, shape, source=source)
 
-    measured = RefinedTreeMechanism().measure(Cube(schema, counts), chosen, Receipt.uncharged(claim), draw)
+    def draw_jointly(scales: Sequence[Fraction], trees: int) -> NDArray[np.int64]:
+        return joint_laplace(scales, trees, source=source)
+
+    mechanism = RefinedTreeMechanism(draw_jointly)
+    measured = mechanism.measure(Cube(schema, counts), chosen, Receipt.uncharged(claim), draw)
     return Release(ReleaseRecord(schema, claim, measured, chosen.to_dict(), "2026-01-01T00:00:00+00:00", "test"))

@@ -1,5 +1,6 @@
 """Releases for tests: with seeded noise, or with none, so that answers can be compared with the truth."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +10,8 @@ from support.seeded import SeededWords
 from veilcube.analyst import Release
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms import mechanism_for
-from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.mechanisms import RefinedTreeMechanism, mechanism_for
+from veilcube.curator.noise import discrete_laplace, joint_laplace
 from veilcube.planner import plan
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Schema
@@ -29,5 +30,11 @@ def release_of(
     def draw(scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
         return np.zeros(shape, dtype=np.int64) if source is None else discrete_laplace(scale, shape, source=source)
 
+    def draw_jointly(scales: Sequence[Fraction], trees: int) -> NDArray[np.int64]:
+        none = np.zeros((trees, 2 ** (len(scales) - 1)), dtype=np.int64)
+        return none if source is None else joint_laplace(scales, trees, source=source)
+
+    if isinstance(mechanism, RefinedTreeMechanism):
+        mechanism = RefinedTreeMechanism(draw_jointly)
     measured = mechanism.measure(cube, chosen, Receipt.uncharged(claim), draw)
     return Release(ReleaseRecord(schema, claim, measured, chosen.to_dict(), "2026-01-01T00:00:00+00:00", "test"))

@@ -119,9 +119,20 @@ class HalvingTree:
         """Return how many nodes a level has."""
         return int(self.starts(level).size)
 
+    def is_whole(self, level: int) -> NDArray[np.bool_]:
+        """Return which nodes of a level hold a cell at each of their positions."""
+        sizes = np.diff(np.append(self.starts(level), self.cells))
+        whole: NDArray[np.bool_] = sizes == 2**level
+        return whole
+
     def ancestors(self, level: int, above: int) -> Integers:
         """Return for each node of a level the node of a level above it that holds it."""
         return np.searchsorted(self.starts(above), self.starts(level), side="right") - 1
+
+    @property
+    def is_line(self) -> bool:
+        """Whether at most one attribute has more than one cell."""
+        return sum(axis.bits > 0 for axis in self.axes) <= 1
 
     @property
     def classes(self) -> int:

@@ -7,76 +7,141 @@ with the measurements behind them.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 
 from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree, NodeCounts, Operator
 from veilcube.operators.block_levels import BlockLevels
 from veilcube.operators.halving import halving_depth
+from veilcube.planner.joint_weights import TALLEST, shares_below, shares_with_root
 from veilcube.planner.weights import multipliers_of
 from veilcube.privacy import Event, LaplaceEvent, ParallelEvent, SequentialEvent, scale_for
-from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.privacy.noise import DiscreteLaplace, JointLaplace
 from veilcube.schema import Ordinal, Schema
 
 MOST_CELLS = 2**18
 DEEPEST = 22
 MOST_AXES = 2
 BITS_OF_A_LINE, BITS_OF_A_BLOCK = 3, 4
-THRESHOLD_OF_A_LINE = 7.0
+THRESHOLD_OF_A_LINE = 5.0
 THRESHOLDS_OF_A_BLOCK = (1.5, 2.5)
+# A node of a line that holds so many rows a cell, in units of sensitivity / epsilon, is measured whole and at once.
+RICH_ON_A_LINE = 4.0
+# A survey tells which nodes are rich. It is worth its share where that is far beyond its noise and trees are not tall.
+SURVEYED_LEVEL, SURVEY = 9, Fraction(1, 200)
+# Joint noise of taller blocks takes long to draw.
+TALLEST_BLOCK = 9
 
 
 @dataclass(frozen=True)
 class RefinedDesign:
     """Levels from coarse to fine, the last being the cells; their shares of the budget; and the stops' thresholds.
 
-    A node of level k is refined no further if its count seems to be below ``thresholds[k]`` noise scales.
+    A node of level k is refined no further if its count seems to be below ``thresholds[k]`` noise scales. If it seems
+    to hold more than ``rich`` rows a cell, in units of sensitivity / epsilon, all below it is measured at once with
+    joint noise. A ``survey`` of the first level with that share of the budget, if any, finds such nodes before the
+    steps; ``surveyed`` are the levels of the nodes that are then measured at once: the first one and some above it.
     """
 
     levels: tuple[int, ...]
     weights: tuple[Fraction, ...]
     thresholds: tuple[float, ...]
+    rich: float = inf
+    survey: Fraction = Fraction(0)
+    surveyed: tuple[int, ...] = ()
 
     def scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
         """Return the noise scale of each step."""
-        return tuple(scale_for(epsilon * weight, sensitivity) for weight in self.weights)
+        return tuple(scale_for(epsilon * (1 - self.survey) * weight, sensitivity) for weight in self.weights)
 
     def refund_scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
         """Return the scale with which nodes that stop at each step but the last are measured once more."""
-        return tuple(
-            scale_for(epsilon * (1 - sum(self.weights[: step + 1])), sensitivity)
-            for step in range(len(self.weights) - 1)
-        )
+        return tuple(scale_for(epsilon * self._left_after(step), sensitivity) for step in range(len(self.weights) - 1))
+
+    def survey_scale(self, epsilon: Fraction, sensitivity: int) -> Fraction:
+        """Return the noise scale of the survey."""
+        return scale_for(epsilon * self.survey, sensitivity)
+
+    def surveyed_scales(self, level: int, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
+        """Return the scales, by height, of the nodes of a level all of which the survey finds rich."""
+        shares = shares_with_root(level)
+        return tuple(scale_for(epsilon * (1 - self.survey) * share, sensitivity) for share in shares)
+
+    def joint_scales(self, step: int, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
+        """Return the scales, by height, of the blocks below nodes that a step finds rich; none if it looks for none."""
+        if self.rich == inf or not 1 < self.levels[step] <= TALLEST_BLOCK:
+            return ()
+        shares = shares_below(self.levels[step])
+        return tuple(scale_for(epsilon * self._left_after(step) * share, sensitivity) for share in shares)
+
+    def rich_count(self, level: int, epsilon: Fraction, sensitivity: int) -> float:
+        """Return from which count on a whole node of a level is rich."""
+        return self.rich * float(sensitivity / epsilon) * float(2**level)
+
+    def _left_after(self, step: int) -> Fraction:
+        return (1 - self.survey) * (1 - sum(self.weights[: step + 1], start=Fraction(0)))
 
     def measured(self, schema: Schema, epsilon: Fraction, sensitivity: int) -> list[tuple[Operator, DiscreteLaplace]]:
         """Return the largest measurements that may be published: each level, and those above it for its refunds."""
         tree = HalvingTree.of(schema)
         found: list[tuple[Operator, DiscreteLaplace]] = []
+
+        def add(level: int, noise: DiscreteLaplace) -> None:
+            found.append((NodeCounts(tree, level, tree.nodes(level)), noise))
+
+        if self.survey:
+            add(self.levels[0], DiscreteLaplace(self.survey_scale(epsilon, sensitivity)))
+        for level in self.surveyed:
+            for height, scale in enumerate(self.surveyed_scales(level, epsilon, sensitivity)):
+                add(height, JointLaplace(scale))
         for level, scale in zip(self.levels, self.scales(epsilon, sensitivity), strict=True):
-            found.append((NodeCounts(tree, level, tree.nodes(level)), DiscreteLaplace(scale)))
-        for level, scale in zip(self.levels, self.refund_scales(epsilon, sensitivity), strict=False):
-            above = range(level, tree.depth + 1)
-            found += [(NodeCounts(tree, high, tree.nodes(high)), DiscreteLaplace(scale)) for high in above]
+            add(level, DiscreteLaplace(scale))
+        for step, scale in enumerate(self.refund_scales(epsilon, sensitivity)):
+            for above in range(self.levels[step], tree.depth + 1):
+                add(above, DiscreteLaplace(scale))
+            for height, joint in enumerate(self.joint_scales(step, epsilon, sensitivity)):
+                add(height, JointLaplace(joint))
         return found
 
     def event(self, epsilon: Fraction, sensitivity: int) -> Event:
         """Return what is done: at each step some nodes are measured for the last time and the others go on."""
         scales = self.scales(epsilon, sensitivity)
+        refunds = self.refund_scales(epsilon, sensitivity)
         event: Event = LaplaceEvent(sensitivity, scales[-1])
-        for scale, refund in reversed(list(zip(scales, self.refund_scales(epsilon, sensitivity), strict=False))):
-            rest = ParallelEvent((LaplaceEvent(sensitivity, refund), event))
-            event = SequentialEvent((LaplaceEvent(sensitivity, scale), rest))
-        return event
+        for step in range(len(refunds) - 1, -1, -1):
+            joint = self.joint_scales(step, epsilon, sensitivity)
+            last = (LaplaceEvent(sensitivity, refunds[step]), *_all_at_once(joint, sensitivity))
+            event = SequentialEvent((LaplaceEvent(sensitivity, scales[step]), ParallelEvent((*last, event))))
+        if not self.survey:
+            return event
+        survey = LaplaceEvent(sensitivity, self.survey_scale(epsilon, sensitivity))
+        rich: list[Event] = []
+        for level in self.surveyed:
+            rich += _all_at_once(self.surveyed_scales(level, epsilon, sensitivity), sensitivity)
+        return SequentialEvent((survey, ParallelEvent((*rich, event))))
+
+
+def _all_at_once(scales: Sequence[Fraction], sensitivity: int) -> tuple[Event, ...]:
+    """Return the event of joint noise, whose levels' costs add up; none without scales."""
+    return (SequentialEvent(tuple(LaplaceEvent(sensitivity, scale) for scale in scales)),) if scales else ()
 
 
 def refined_design(tree: HalvingTree, weights: Sequence[Fraction] | None = None) -> RefinedDesign:
     """Return the design for a tree: fan-out 8 over one attribute, 16 over several."""
-    is_line = sum(axis.bits > 0 for axis in tree.axes) <= 1
+    is_line = tree.is_line
     bits = BITS_OF_A_LINE if is_line else BITS_OF_A_BLOCK
     levels = tuple(range(max(tree.depth - 1, 0) // bits * bits, -1, -bits))
     shares = _normalised(weights) if weights is not None else _shares(len(levels), is_line)
     if len(shares) != len(levels):
         raise PlanError(f"{len(shares)} weights do not fit this refined tree, which has {len(levels)} levels")
-    return RefinedDesign(levels, shares, _thresholds(len(levels) - 1, is_line))
+    thresholds = _thresholds(len(levels) - 1, is_line)
+    if not is_line:
+        return RefinedDesign(levels, shares, thresholds)
+    if levels[0] != SURVEYED_LEVEL:
+        return RefinedDesign(levels, shares, thresholds, RICH_ON_A_LINE)
+    above = range(SURVEYED_LEVEL, min(tree.depth, TALLEST) + 1)
+    surveyed = tuple(level for level in above if tree.is_whole(level).any())
+    return RefinedDesign(levels, shares, thresholds, RICH_ON_A_LINE, SURVEY, surveyed)
 
 
 def _shares(steps: int, is_line: bool) -> tuple[Fraction, ...]:

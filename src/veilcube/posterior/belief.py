@@ -43,7 +43,7 @@ EXACT, ROUGH = 1e-5, 1e-3
 FIRST_ROOM = 1 << 16
 NODES_WORTH_A_THREAD = 64
 # Noise of very different scales: the grid has no more than about this many steps in the largest one.
-STEPS_IN_A_SCALE = 16
+STEPS_IN_A_SCALE = 96
 # What a class's weights are drawn to in each round, in splits seen: those of its whole level, and those to equal ones.
 PRIOR_SPLITS = 0.5
 # All rounds but the last go further than expectation-maximisation would, which is slow near the borders of the simplex.
@@ -110,8 +110,12 @@ class Belief:
 
 
 def grid_step(measured: MeasuredTree) -> float:
-    """Return the step of the grid of counts: the smallest noise scale, unless others are far larger; at least 1."""
-    return max(1.0, float(np.floor(max(measured.scales.min(), measured.scales.max() / STEPS_IN_A_SCALE))))
+    """Return the step of the grid of counts: the smallest noise scale, unless others are far larger; at least 1.
+
+    A node that was measured several times is as wide as the sharpest of its measurements lets it be.
+    """
+    sharpest = np.minimum.reduceat(measured.scales, np.unique(measured.first[:-1][np.diff(measured.first) > 0]))
+    return max(1.0, float(np.floor(max(sharpest.min(), sharpest.max() / STEPS_IN_A_SCALE))))
 
 
 def propagate(measured: MeasuredTree, law: SplitLaw) -> Belief:
@@ -145,10 +149,12 @@ def _propagate(measured: MeasuredTree, law: SplitLaw, crew: ThreadPoolExecutor, 
 
 def learn(measured: MeasuredTree, rounds: int = ROUNDS) -> Belief:
     """Return the posterior with mixture weights per level learned by expectation-maximisation."""
-    law, sample = SplitLaw.even(measured.tree.classes), thinned(measured, NODES_TO_LEARN_FROM)
+    even = SplitLaw.even(measured.tree)
+    law, sample = even, thinned(measured, NODES_TO_LEARN_FROM)
     with ThreadPoolExecutor(THREADS) as crew:
         for left in range(rounds - 1, -1, -1):
-            weights = _updated(_propagate(measured if left < WHOLE_ROUNDS else sample, law, crew, ROUGH), crew)
+            belief = _propagate(measured if left < WHOLE_ROUNDS else sample, law, crew, ROUGH)
+            weights = _updated(belief, even, crew)
             law = SplitLaw.of(_overshot(law.weights, weights) if left else weights)
     return propagate(measured, law)
 
@@ -156,7 +162,7 @@ def learn(measured: MeasuredTree, rounds: int = ROUNDS) -> Belief:
 def _overshot(before: Floats, after: Floats) -> Floats:
     """Return weights further on in the direction of a step, multiplicatively."""
     ratio = np.clip(after / np.maximum(before, LEAST_WEIGHT**2), 1 / LARGEST_STRIDE, LARGEST_STRIDE)
-    weights = before * ratio**STRIDE + LEAST_WEIGHT
+    weights = np.where(before > 0, before * ratio**STRIDE + LEAST_WEIGHT, 0.0)
     weights /= weights.sum(axis=1, keepdims=True)
     return np.asarray(weights)
 
@@ -167,7 +173,7 @@ def _pass_up(
     pass_up(group, nodes, windows, grid, tables, messages, norms)
 
 
-def _updated(belief: Belief, crew: ThreadPoolExecutor) -> Floats:
+def _updated(belief: Belief, even: SplitLaw, crew: ThreadPoolExecutor) -> Floats:
     """Return the components' expected shares of the splits of each class."""
     measured, law = belief.measured, belief.law
     nodes, tables = kernel_nodes(measured), kernel_law(law)
@@ -182,14 +188,14 @@ def _updated(belief: Belief, crew: ThreadPoolExecutor) -> Floats:
         credit_large_counts(group, *shared, belief.chances, component_knots(), credits[part])
 
     list(crew.map(look, range(THREADS)))
-    return _weights(law, np.sum(splits, axis=0), np.sum(credits, axis=0))
+    return _weights(law, even, np.sum(splits, axis=0), np.sum(credits, axis=0))
 
 
-def _weights(law: SplitLaw, splits: Floats, credit: Floats) -> Floats:
+def _weights(law: SplitLaw, even: SplitLaw, splits: Floats, credit: Floats) -> Floats:
     splits[:, 0] = 0.0  # a count of nothing splits in one way only and tells nothing
     ratios = np.divide(splits, law.rows, out=np.zeros_like(splits), where=law.rows > 0)
     credit += law.weights * matched(ratios, component_rows())
-    levels = credit.reshape(-1, SIDES, COMPONENTS).sum(axis=1) + PRIOR_SPLITS / COMPONENTS
+    levels = credit.reshape(-1, SIDES, COMPONENTS).sum(axis=1) + PRIOR_SPLITS * even.weights[:1]
     levels /= levels.sum(axis=1, keepdims=True)
     of_class = np.repeat(levels, SIDES, axis=0)
     is_unseen = credit.sum(axis=1) == 0.0

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from veilcube.operators.halving import HalvingTree
 from veilcube.operators.parallel import compiled, compiled_fast
 from veilcube.posterior.mixing import mixed
 
@@ -54,9 +55,16 @@ class SplitLaw:
         return means
 
     @classmethod
-    def even(cls, classes: int) -> "SplitLaw":
-        """Return the mixture in which no component is preferred."""
-        return cls.of(np.full((classes, COMPONENTS), 1 / COMPONENTS))
+    def even(cls, tree: HalvingTree) -> "SplitLaw":
+        """Return the mixture for a tree in which no component is preferred.
+
+        On a line it leaves the atoms of one side out: a class of nodes at an end has one node there, too few to learn
+        a side from. In a plane they tell on which side of the edges sparse data lies.
+        """
+        used = BETAS + 1 if tree.is_line else COMPONENTS
+        weights = np.zeros((tree.classes, COMPONENTS))
+        weights[:, :used] = 1 / used
+        return cls.of(weights)
 
 
 class Law(NamedTuple):

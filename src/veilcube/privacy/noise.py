@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilcube.errors import PrivacyError
 from veilcube.privacy.ratio import read_ratio
 
-KIND = "discrete-laplace"
+KIND, JOINT_KIND = "discrete-laplace", "joint-discrete-laplace"
 # Outside these scales the sixth cumulant leaves the range of a double; no count that fits in 64 bits needs more.
 SMALLEST_SCALE = Fraction(1, 2**64)
 LARGEST_SCALE = Fraction(2**128)
@@ -90,17 +90,41 @@ class DiscreteLaplace:
 
     def to_json(self) -> dict[str, str]:
         """The law as plain data, the scale as an exact ratio: ``{"kind": "discrete-laplace", "scale": "7/2"}``."""
-        return {"kind": KIND, "scale": str(self.scale)}
+        return {"kind": self._kind, "scale": str(self.scale)}
+
+    @property
+    def _kind(self) -> str:
+        return KIND
 
     @classmethod
     def from_json(cls, document: Mapping[str, object]) -> "DiscreteLaplace":
         """Read what ``to_json`` wrote; the text is untrusted, so anything else is refused."""
-        if document.get("kind") != KIND:
-            raise PrivacyError(f'the kind of noise is not known here: only "{KIND}" can be read, so update veilcube')
+        law = {KIND: DiscreteLaplace, JOINT_KIND: JointLaplace}.get(str(document.get("kind")))
+        if law is None:
+            raise PrivacyError(
+                f'the kind of noise is not known here: only "{KIND}" and "{JOINT_KIND}" can be read, so update veilcube'
+            )
         try:
             scale = read_ratio(document.get("scale"), _MAX_DIGITS)
         except ValueError as problem:
             raise PrivacyError(
                 'the noise scale must be an exact ratio in text such as "7/2": repair or remake the file'
             ) from problem
-        return cls(scale)
+        return law(scale)
+
+
+@dataclass(frozen=True)
+class JointLaplace(DiscreteLaplace):
+    """Noise of one level of nodes that was drawn together with that of the levels below and above it.
+
+    The noises z_v of all nodes of a block have P(z) proportional to exp(-Σ_v |z_v| / t_v), where a node's noise is the
+    sum of its halves'. Nodes of one level share the scale t. No node's noise is larger than the independent law with
+    its scale says, at any probability (docs/proofs/joint-noise.md, Theorem 2): what that law tells are bounds here.
+    """
+
+    def __str__(self) -> str:
+        return f"discrete Laplace noise of scale {self.scale}, drawn jointly with the levels around it"
+
+    @property
+    def _kind(self) -> str:
+        return JOINT_KIND

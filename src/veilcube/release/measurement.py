@@ -21,7 +21,10 @@ def sensitivity_of(operator: Operator, unit: PrivacyUnit, neighbours: Neighbours
 
 @dataclass(frozen=True, eq=False)
 class NoisyMeasurement:
-    """Integers ``operator.apply(exact counts) + noise``, every entry with independent noise of one law."""
+    """Integers ``operator.apply(exact counts) + noise``, every entry with noise of one law.
+
+    The noises are independent, unless the law says that they were drawn jointly.
+    """
 
     operator: Operator
     values: NDArray[np.int64]

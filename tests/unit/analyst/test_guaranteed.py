@@ -1,15 +1,21 @@
 """Guaranteed intervals hold whatever the data are, also where noise is narrow and data are hostile to the prior."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from support.releases import release_of
 from veilcube.analyst.estimate.guaranteed import Guarantee
+from veilcube.analyst.estimate.joint_reach import JointNodes
 from veilcube.errors import QueryError
+from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.planner import Adaptive, Tree
+from veilcube.privacy.noise import DiscreteLaplace, JointLaplace
 from veilcube.privacy.summed_noise import half_widths
 from veilcube.query import Workload
+from veilcube.release import NoisyMeasurement
 from veilcube.schema import Ordinal, Schema
 
 LINE = Schema([Ordinal("x", 0, 255)])
@@ -43,6 +49,47 @@ def test_they_cover_as_often_as_they_say_on_spiky_data(schema: Schema, epsilon: 
     # Each query alone: 60 releases of a true 95% fall below 85% once in thousands of times.
     assert np.mean(covered, axis=0).min() >= 0.85
     assert np.mean(covered) >= 0.95
+
+
+@pytest.mark.parametrize("cells", [256, 1024, 1400])
+def test_they_cover_where_rich_nodes_have_joint_noise(cells: int) -> None:
+    schema = Schema([Ordinal("x", 0, cells - 1)])
+    counts = np.where(np.arange(cells) < 0.8 * cells, 60, 0)
+    workload = Workload.random_ranges(schema, 40, seed=4)
+    truth, covered = exact(counts, workload), []
+    for seed in range(40):
+        release = release_of(schema, counts, "1", seed, Tree())
+        assert any(isinstance(part.noise, JointLaplace) for part in release.record.measurements)
+        answers = release.answer(workload, interval="guaranteed", confidence=0.8)
+        covered.append((answers.low <= truth) & (truth <= answers.high))
+    assert np.mean(covered, axis=0).min() >= 0.55
+    assert np.mean(covered) >= 0.85
+
+
+def test_the_reach_of_joint_noise_is_that_of_the_largest_nodes_that_a_query_fills() -> None:
+    tree = HalvingTree.of(Schema([Ordinal("x", 0, 7)]))
+    nodes = {2: np.array([0]), 1: np.array([0, 1]), 0: np.arange(4)}
+    scales = {2: Fraction(3), 1: Fraction(5), 0: Fraction(7)}
+    parts = [
+        NoisyMeasurement(
+            NodeCounts(tree, level, chosen.size, chosen), np.zeros(chosen.size, np.int64), JointLaplace(scale)
+        )
+        for (level, chosen), scale in zip(nodes.items(), scales.values(), strict=True)
+    ]
+    joint = JointNodes.of(tree, parts, np.arange(8))
+
+    def reach_of(*cells: int, missed: float = 0.1) -> float:
+        return float(joint.reach(np.isin(np.arange(8), cells)[None, :], missed)[0])
+
+    def least(scale: int, missed: float) -> int:
+        law = DiscreteLaplace(Fraction(scale))
+        beyond = 1 - np.cumsum(law.pmf(np.arange(-400, 401)))[400:] * 2 + 1  # P(|x| > w) for w = 0, 1, ...
+        return int(np.argmax(beyond <= missed))
+
+    for cells, scales_used in [((0,), [7]), ((0, 1), [5]), ((0, 1, 2, 3), [3]), ((1, 2, 3), [7, 5]), ((0, 2), [7, 7])]:
+        needed = sum(least(scale, 0.1 / len(scales_used)) for scale in scales_used)
+        assert needed <= reach_of(*cells) <= needed + len(scales_used)
+    assert reach_of(4, 5) == 0.0  # they were measured in another way
 
 
 def test_a_cell_within_a_node_that_stopped_lies_below_the_upper_end_of_the_node() -> None:

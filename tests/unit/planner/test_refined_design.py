@@ -7,6 +7,7 @@ import pytest
 from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree
 from veilcube.planner import Tree, plan
+from veilcube.planner.joint_weights import TALLEST, shares_below, shares_with_root
 from veilcube.planner.refined_tree import can_refine, refined_design
 from veilcube.privacy import epsilon_of
 from veilcube.schema import Nominal, Ordinal, Schema
@@ -41,11 +42,42 @@ def test_the_event_of_a_plan_costs_its_epsilon(schema: Schema, epsilon: str) -> 
     chosen = plan(schema, epsilon, Tree())
     assert epsilon_of(chosen.event) == chosen.epsilon
     design = chosen.design
-    paid, steps = Fraction(0), design.scales(chosen.epsilon, 1)
-    for step, refund in zip(steps, design.refund_scales(chosen.epsilon, 1), strict=False):
-        paid += 1 / step
+    paid, steps = chosen.epsilon * design.survey, design.scales(chosen.epsilon, 1)
+    for level in design.surveyed:
+        assert paid + sum(1 / scale for scale in design.surveyed_scales(level, chosen.epsilon, 1)) == chosen.epsilon
+    for number, refund in enumerate(design.refund_scales(chosen.epsilon, 1)):
+        paid += 1 / steps[number]
         assert paid + 1 / refund == chosen.epsilon
-    assert sum(1 / step for step in steps) == chosen.epsilon
+        joint = design.joint_scales(number, chosen.epsilon, 1)
+        assert not joint or paid + sum(1 / scale for scale in joint) == chosen.epsilon
+    assert paid + 1 / steps[-1] == chosen.epsilon
+
+
+def test_lines_look_for_rich_nodes_and_survey_where_that_is_cheap() -> None:
+    surveyed = {}
+    for cells in (512, 513, 1000, 1024, 3000, 4096, 4097, 2**16):
+        design = refined_design(HalvingTree.of(Schema([Ordinal("a", 1, cells)])))
+        assert design.rich == 4.0
+        assert bool(design.survey) == bool(design.surveyed)
+        surveyed[cells] = design.surveyed
+    assert surveyed[512] == surveyed[4097] == surveyed[2**16] == ()
+    assert surveyed[513] == surveyed[1000] == (9,)
+    assert surveyed[1024] == (9, 10)
+    assert surveyed[3000] == surveyed[4096] == (9, 10, 11)
+    plane = refined_design(HalvingTree.of(Schema([Ordinal("a", 1, 64), Ordinal("b", 1, 64)])))
+    assert (plane.rich, plane.survey) == (float("inf"), 0)
+
+
+def test_shares_of_joint_noise_add_up_at_every_height() -> None:
+    for height in range(TALLEST + 1):
+        shares = shares_with_root(height)
+        assert (len(shares), sum(shares)) == (height + 1, 1)
+        assert min(shares) > 0
+    for level in range(2, 10):
+        assert sum(shares_below(level)) == 1
+        assert len(shares_below(level)) <= level
+    with pytest.raises(ValueError, match="height 0 to 11"):
+        shares_with_root(12)
 
 
 def test_weights_that_miss_one_by_a_hair_are_spent_as_one() -> None:

@@ -114,7 +114,7 @@ def test_cells_are_never_negative_and_sum_to_the_mean_of_every_node(seed: int) -
 
 def test_below_a_leaf_cells_are_even_where_the_law_prefers_no_side() -> None:
     measured = random_tree(4)
-    belief = propagate(measured, SplitLaw.even(measured.tree.classes))
+    belief = propagate(measured, SplitLaw.even(measured.tree))
     starts, ends = belief.measured.spans()
     in_order = belief.cells()[belief.measured.tree.order]
     wide = [v for v in belief.measured.leaves if ends[v] - starts[v] > 1]
@@ -125,7 +125,7 @@ def test_below_a_leaf_cells_are_even_where_the_law_prefers_no_side() -> None:
 
 def test_a_tree_with_a_node_that_nobody_measured_is_refused() -> None:
     with pytest.raises(ValueError, match="nobody measured"):
-        propagate(MeasuredTree.of(tree_of(4), [values(0, [0, 1, 2], [1, 1, 1], 1.0)]), SplitLaw.even(9))
+        propagate(MeasuredTree.of(tree_of(4), [values(0, [0, 1, 2], [1, 1, 1], 1.0)]), SplitLaw.even(tree_of(4)))
 
 
 EXTREMES = {

@@ -53,9 +53,7 @@ def test_the_same_release_gives_the_same_draws_and_more_draws_begin_with_fewer()
 @pytest.mark.parametrize("cells", [8, 7])
 def test_below_a_leaf_everything_is_in_one_cell_and_each_cell_gets_its_turn(cells: int) -> None:
     tree = HalvingTree((AxisCodes(cells, 3),))
-    belief = propagate(
-        MeasuredTree.of(tree, [NodeValues(3, np.array([0]), np.array([40]), 2.0)]), SplitLaw.even(tree.classes)
-    )
+    belief = propagate(MeasuredTree.of(tree, [NodeValues(3, np.array([0]), np.array([40]), 2.0)]), SplitLaw.even(tree))
     counts = draw_cells(belief, 2000) + belief.cells()
     assert (np.count_nonzero(counts > 0.5, axis=1) <= 1).all()
     turns = np.bincount(counts.argmax(axis=1), minlength=cells) / 2000

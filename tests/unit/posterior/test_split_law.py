@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from support.dense_posterior import component_row, defined_row
+from veilcube.operators import HalvingTree
 from veilcube.posterior import SplitLaw
 from veilcube.posterior.split_law import (
     ALL_LEFT,
@@ -16,6 +17,7 @@ from veilcube.posterior.split_law import (
     logarithms,
     split_row,
 )
+from veilcube.schema import Ordinal, Schema
 
 
 def law_of(seed: int | None, classes: int = 2) -> Law:
@@ -92,5 +94,9 @@ def test_rows_computed_for_large_counts_continue_the_ready_ones() -> None:
     np.testing.assert_allclose(first, defined_row(law.weights[0], READY_ROWS), rtol=2e-3, atol=1e-9)
 
 
-def test_the_even_law_prefers_no_component() -> None:
-    np.testing.assert_allclose(SplitLaw.even(3).weights, 1 / COMPONENTS)
+def test_the_even_law_prefers_no_component_and_no_side_of_a_line() -> None:
+    plane = HalvingTree.of(Schema([Ordinal("a", 1, 4), Ordinal("b", 1, 3)]))
+    np.testing.assert_allclose(SplitLaw.even(plane).weights, 1 / COMPONENTS)
+    line = SplitLaw.even(HalvingTree.of(Schema([Ordinal("a", 1, 4), Ordinal("b", 1, 1)])))
+    np.testing.assert_allclose(line.weights[:, :ALL_LEFT], 1 / (COMPONENTS - 2))
+    np.testing.assert_array_equal(line.weights[:, ALL_LEFT:], 0.0)

@@ -3,16 +3,19 @@
 import dataclasses
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from support.refined_trees import refined_release
+from support.refined_trees import RichLevels, refined_release
+from support.releases import release_of
 from support.veil_files import edit_document, entries_of, write_entries
 from veilcube.errors import ReleaseFileError
 from veilcube.operators import NodeCounts
-from veilcube.planner import plan
+from veilcube.planner import Identity, plan
+from veilcube.privacy.noise import DiscreteLaplace, JointLaplace
 from veilcube.release import NoisyMeasurement, ReleaseRecord, open_record, require_savable, save_record
 from veilcube.release.archive import read_archive, write_archive
 from veilcube.schema import Ordinal, Schema
@@ -46,6 +49,23 @@ def test_a_refined_release_comes_back_part_by_part(record: ReleaseRecord, tmp_pa
             theirs.operator.level,
             theirs.noise,
         )
+
+
+def test_joint_noise_comes_back_as_such(tmp_path: Path) -> None:
+    schema = Schema([Ordinal("a", 1, 16)])
+    record = refined_release(schema, np.full(16, 900), epsilon=1, seed=3, strategy=RichLevels()).record
+    laws = [part.noise for part in record.measurements]
+    assert any(isinstance(law, JointLaplace) for law in laws)
+    save_record(record, tmp_path / "rich.veil")
+    assert [part.noise for part in open_record(tmp_path / "rich.veil").measurements] == laws
+    assert JointLaplace(Fraction(3)) != DiscreteLaplace(Fraction(3))
+
+
+def test_joint_noise_of_anything_but_nodes_is_refused() -> None:
+    plain = release_of(SCHEMA, np.full(SCHEMA.shape, 3), "1", 1, Identity()).record
+    part = dataclasses.replace(plain.measurements[0], noise=JointLaplace(plain.measurements[0].noise.scale))
+    with pytest.raises(ReleaseFileError, match="joint noise belongs to nodes"):
+        dataclasses.replace(plain, measurements=(part,))
 
 
 def test_what_passes_the_check_before_a_charge_can_be_saved(record: ReleaseRecord, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ no longer unbiased; but no decision ever looks at a cell's last measurement (a r
 measurements belong to disjoint nodes, and their noises are independent of which nodes they are. With n_v their exact
 counts, a query that holds some nodes whole and cuts others has a count between Σ_whole n_v and Σ_whole n_v + Σ_cut n_v,
 so the lower end of an interval for the first and the upper end for the second make an interval for the count
-(docs/proofs/intervals.md).
+(docs/proofs/intervals.md). Where the last measurements were drawn jointly, ``joint_reach`` bounds their sum.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimate, Estimates
 from veilcube.analyst.estimate.cells_and_regions import blocks_of, is_adaptive
+from veilcube.analyst.estimate.joint_reach import JointNodes
 from veilcube.analyst.estimate.least_squares import IdentityEstimate, LeastSquares
 from veilcube.errors import QueryError
 from veilcube.operators import HalvingTree, NodeCounts
-from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.privacy.noise import DiscreteLaplace, JointLaplace
 from veilcube.privacy.summed_noise import half_widths
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Region
@@ -69,6 +70,7 @@ class _LastMeasurements:
     laws: tuple[DiscreteLaplace, ...]
     first: Integers
     last: Integers
+    joint: JointNodes | None
 
     @classmethod
     def of(cls, record: ReleaseRecord) -> "_LastMeasurements":
@@ -95,7 +97,8 @@ class _LastMeasurements:
         last = np.full((kept.size, len(tree.shape)), -1)
         np.minimum.at(first, numbers, coordinates)
         np.maximum.at(last, numbers, coordinates)
-        return cls(tree, numbers, np.concatenate(values)[kept], np.concatenate(law_of)[kept], laws, first, last)
+        joint = JointNodes.of(tree, record.measurements, numbers)
+        return cls(tree, numbers, np.concatenate(values)[kept], np.concatenate(law_of)[kept], laws, first, last, joint)
 
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         bounds = []
@@ -129,11 +132,15 @@ class _LastMeasurements:
     def _half_widths(self, weights: Floats, confidence: float) -> Floats:
         """Return how far the summed noise of the chosen nodes goes.
 
-        Noises of one law have an exact half-width; those of several laws share out the probability of an error.
+        Independent noises of one law have an exact half-width; those of several laws share out the probability of an
+        error.
         """
-        split = 1.0 - (1.0 - confidence) / len(self.laws)
-        widths = np.zeros(weights.shape[0])
-        for number, noise in enumerate(self.laws):
+        alone = [number for number, noise in enumerate(self.laws) if not isinstance(noise, JointLaplace)]
+        missed = (1.0 - confidence) / (len(alone) + (self.joint is not None))
+        widths = self.joint.reach(weights > 0, missed) if self.joint is not None else np.zeros(weights.shape[0])
+        split = 1.0 - missed
+        for number in alone:
+            noise = self.laws[number]
             terms = weights[:, self.law_of == number].sum(axis=1).astype(np.int64)
             widths += half_widths(noise, terms, split)
         return widths

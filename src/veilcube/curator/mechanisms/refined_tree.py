@@ -1,11 +1,15 @@
 """The refined tree: counts of coarse nodes first, of finer ones only where it pays, the budget refunded elsewhere.
 
 Claim: a row lies in one node of each level. The step that measures some nodes of a level with noise of scale
-d / (ε w) costs it ε w; a node that stops is measured once more with all that its cells have left. Which nodes stop
+d / (ε w) costs it ε w; a node that stops is measured once more with all that its cells have left, and below a rich node
+all levels are measured at once with joint noise, whose costs add up to what is left. Which nodes stop or are rich
 depends on earlier outputs only, and every cell's path spends exactly ε: docs/proofs/refined-tree.md, Theorem 1.
 """
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +17,27 @@ from numpy.typing import NDArray
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
+from veilcube.curator.noise import joint_laplace
 from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.planner import Plan
 from veilcube.planner.refined_tree import RefinedDesign
 from veilcube.posterior import MeasuredTree, SplitLaw, node_values, propagate
 from veilcube.privacy import PrivacyStatement
-from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.privacy.noise import DiscreteLaplace, JointLaplace
 from veilcube.release import NoisyMeasurement
 
 PROOF = "docs/proofs/refined-tree.md#theorem-1"
 Integers = NDArray[np.int64]
+# Draws the leaves' noise of binary trees from their scales by height; the conformance suite passes recorders.
+JointSampler: TypeAlias = Callable[[Sequence[Fraction], int], Integers]
 
 
+@dataclass(frozen=True)
 class RefinedTreeMechanism:
     """Measures step by step and decides from what it has published where to go on."""
+
+    draw_jointly: JointSampler = joint_laplace
 
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return the promise: the plan's epsilon, by steps whose costs add up to it along every path."""
@@ -38,21 +48,40 @@ class RefinedTreeMechanism:
     ) -> tuple[NoisyMeasurement, ...]:
         """Return the measurements of all steps; the charge is redeemed before the first random bit."""
         redeem_for(receipt, self.claim(plan))
-        tree = HalvingTree.of(plan.schema)
-        refinement = _Refinement(cube.exact_counts, tree, draw_noise)
-        design = _design_of(plan)
+        tree, design = HalvingTree.of(plan.schema), _design_of(plan)
+        refinement = _Refinement(cube.exact_counts, tree, draw_noise, self.draw_jointly)
+        spending = (plan.epsilon, plan.step_sensitivity)
         active = np.arange(tree.nodes(design.levels[0]))
-        scales = design.scales(plan.epsilon, plan.step_sensitivity)
-        refunds = design.refund_scales(plan.epsilon, plan.step_sensitivity)
+        if design.survey:
+            active = _without_surveyed(refinement, design, active, spending)
+        scales, refunds = design.scales(*spending), design.refund_scales(*spending)
         for step, (level, scale) in enumerate(zip(design.levels, scales, strict=True)):
             refinement.measure(level, active, scale)
             if step == len(refunds) or not active.size:
                 break
             stops = refinement.stops(level, active, design.thresholds[step] * float(scale))
-            for above, nodes in _highest_stopped(tree, level, active[stops]):
+            for above, nodes in _highest(tree, level, active[stops], tree.depth):
                 refinement.measure(above, nodes, refunds[step], is_refund=True)
-            active = _children(tree, level, active[~stops], design.levels[step + 1])
+            goes_on = active[~stops]
+            joint = design.joint_scales(step, *spending)
+            if joint:
+                is_rich = refinement.is_rich(level, goes_on, design.rich_count(level, *spending))
+                refinement.measure_below(level, goes_on[is_rich], joint)
+                goes_on = goes_on[~is_rich]
+            active = _children(tree, level, goes_on, design.levels[step + 1])
         return refinement.published
+
+
+def _without_surveyed(
+    refinement: "_Refinement", design: RefinedDesign, active: Integers, spending: tuple[Fraction, int]
+) -> Integers:
+    """Survey the first level, measure the highest nodes that are rich all over at once, and return the others."""
+    level, tree = design.levels[0], refinement.tree
+    refinement.measure(level, active, design.survey_scale(*spending))
+    is_rich = refinement.is_rich(level, active, design.rich_count(level, *spending))
+    for above, nodes in _highest(tree, level, active[is_rich], design.surveyed[-1]):
+        refinement.measure_below(above, nodes, design.surveyed_scales(above, *spending))
+    return active[~is_rich]
 
 
 def _design_of(plan: Plan) -> RefinedDesign:
@@ -64,8 +93,11 @@ def _design_of(plan: Plan) -> RefinedDesign:
 class _Refinement:
     """What has been measured so far."""
 
-    def __init__(self, exact: Integers, tree: HalvingTree, draw_noise: NoiseSampler) -> None:
-        self._exact, self._tree, self._draw_noise = exact, tree, draw_noise
+    def __init__(
+        self, exact: Integers, tree: HalvingTree, draw_noise: NoiseSampler, draw_jointly: JointSampler
+    ) -> None:
+        self._exact, self.tree = exact, tree
+        self._draw_noise, self._draw_jointly = draw_noise, draw_jointly
         self._published: list[NoisyMeasurement] = []
         self._decisive: list[NoisyMeasurement] = []
 
@@ -82,36 +114,63 @@ class _Refinement:
         """
         if not nodes.size:
             return
-        operator = NodeCounts(self._tree, level, nodes.size, nodes)
+        operator = NodeCounts(self.tree, level, nodes.size, nodes)
         values = self._draw_noise(scale, operator.measurement_shape)
         values += operator.apply(self._exact)
         self._published.append(NoisyMeasurement(operator, values, DiscreteLaplace(scale)))
         if not is_refund:
             self._decisive.append(self._published[-1])
 
+    def measure_below(self, level: int, nodes: Integers, scales: Sequence[Fraction]) -> None:
+        """Publish all nodes in some whole nodes of a level, up to as many heights as there are scales, at once.
+
+        Their noise is joint: that of a node is the sum of its cells'. Like a refund it takes no part in a decision.
+        """
+        if not nodes.size:
+            return
+        height = len(scales) - 1
+        below = _children(self.tree, level, nodes, height) if height < level else nodes
+        noise = self._draw_jointly(scales, below.size)
+        for above in range(height, -1, -1):  # the cells last: the last measurement of a cell is the finest one
+            chosen = _children(self.tree, height, below, above)
+            operator = NodeCounts(self.tree, above, chosen.size, chosen)
+            values = noise.reshape(chosen.size, -1).sum(axis=1) + operator.apply(self._exact)
+            self._published.append(NoisyMeasurement(operator, values, JointLaplace(scales[above])))
+
     def stops(self, level: int, active: Integers, threshold: float) -> NDArray[np.bool_]:
         """Return which nodes seem to hold too little to go on: judged by published values only."""
-        measured = MeasuredTree.of(self._tree, node_values(self._decisive))
-        belief = propagate(measured, SplitLaw.even(self._tree.classes))
-        below: NDArray[np.bool_] = belief.means[measured.node_at(level)[active]] < threshold
+        below: NDArray[np.bool_] = self._means(level, active) < threshold
         return below
 
+    def is_rich(self, level: int, active: Integers, least: float) -> NDArray[np.bool_]:
+        """Return which nodes are whole and seem to hold so much that no part of them will stop."""
+        if not active.size:
+            return np.zeros(0, dtype=bool)
+        rich: NDArray[np.bool_] = (self._means(level, active) > least) & self.tree.is_whole(level)[active]
+        return rich
 
-def _highest_stopped(tree: HalvingTree, level: int, stopped: Integers) -> list[tuple[int, Integers]]:
-    """Return, by level, the highest nodes all of whose nodes at ``level`` stopped now."""
+    def _means(self, level: int, active: Integers) -> NDArray[np.float64]:
+        measured = MeasuredTree.of(self.tree, node_values(self._decisive))
+        belief = propagate(measured, SplitLaw.even(self.tree))
+        means: NDArray[np.float64] = belief.means[measured.node_at(level)[active]]
+        return means
+
+
+def _highest(tree: HalvingTree, level: int, nodes: Integers, top: int) -> list[tuple[int, Integers]]:
+    """Return, by level up to ``top``, the highest nodes all of whose nodes at ``level`` are among the given ones."""
     whole = np.zeros(tree.nodes(level), dtype=bool)
-    whole[stopped] = True
+    whole[nodes] = True
     found = []
-    for above in range(level, tree.depth + 1):
-        if above == tree.depth:
-            top = whole
+    for above in range(level, top + 1):
+        if above == top:
+            highest = whole
         else:
             parents = tree.ancestors(above, above + 1)
             wider = np.ones(tree.nodes(above + 1), dtype=bool)
             np.logical_and.at(wider, parents, whole)
-            top, whole = whole & ~wider[parents], wider
-        if top.any():
-            found.append((above, np.flatnonzero(top)))
+            highest, whole = whole & ~wider[parents], wider
+        if highest.any():
+            found.append((above, np.flatnonzero(highest)))
     return found
 
 

@@ -26,6 +26,7 @@ Integers = npt.NDArray[np.int64]
 LARGEST_TERM = 2**57
 LARGEST_TRIAL = np.uint64(127)
 LARGEST_TURNS = np.uint64(63)
+LARGEST_EXPONENT = np.uint64(2**63)
 
 ZERO, ONE, TWO, THREE, THIRTEEN = (np.uint64(value) for value in (0, 1, 2, 3, 13))
 HALF_BITS = np.uint64(32)
@@ -174,3 +175,47 @@ def fill_laplace(
         samples[i] = sample
         at = after
     return samples.size, at
+
+
+@compiled
+def stays(words: Words, at: int, size: np.uint64, t: np.uint64, s: np.uint64) -> tuple[bool, int]:
+    """Succeed with probability exp(-size·s/t): whole units of the exponent are trials of exp(-1), as in ``laplace``."""
+    is_far = size > LARGEST_EXPONENT // s  # the exponent is then above 64
+    turns = LARGEST_TURNS + ONE if is_far else size * s // t
+    while turns > ZERO:
+        success, at = bernoulli_exp_one(words, at)
+        if not success:
+            return False, at
+        turns -= ONE
+    if is_far:  # probability exp(-64), below 2^-92
+        raise OverflowError("a trial of joint noise left the range of 64-bit integers")
+    return bernoulli_exp(words, at, size * s % t, t)
+
+
+@compiled
+def fill_jointly(leaves: Integers, start: int, numerators: Words, denominators: Words, words: Words) -> tuple[int, int]:
+    """Fill the rows of ``leaves`` from ``start`` on with one joint draw each; return as ``fill_laplace`` does, in rows.
+
+    Scales are by height, the leaves' first. Leaves come from left to right. Whenever the last one of a node is there,
+    the node stays with probability exp(-|sum|/scale); else its leaves are drawn anew (docs/proofs/joint-noise.md).
+    """
+    width, at = leaves.shape[1], 0
+    upto = np.zeros(width + 1, dtype=np.int64)
+    for row in range(start, leaves.shape[0]):
+        begun, leaf = at, 0
+        while leaf < width:
+            sample, at = laplace(words, at, numerators[0], denominators[0])
+            leaves[row, leaf] = sample
+            upto[leaf + 1] = upto[leaf] + sample
+            leaf += 1
+            size, height = 2, 1
+            while leaf % size == 0 and size <= width:
+                total = upto[leaf] - upto[leaf - size]
+                is_kept, at = stays(words, at, np.uint64(abs(total)), numerators[height], denominators[height])
+                if not is_kept:
+                    leaf -= size
+                    break
+                size, height = 2 * size, height + 1
+            if at > words.size:
+                return row, begun
+    return leaves.shape[0], at

@@ -86,12 +86,12 @@ def _fill(samples: Integers, scales: Scales, source: RandomWords) -> None:
     tape: Words = np.empty(0, dtype=np.uint64)
     while filled < samples.size:
         count = min(WORDS_PER_REFILL, WORDS_PER_SAMPLE * (samples.size - filled) + SPARE_WORDS)
-        tape = _append(tape, used, source.words(count), count)
+        tape = append_words(tape, used, source.words(count), count)
         filled, used = fill_laplace(samples, filled, scales.numerators, scales.denominators, tape)
     tape.fill(0)
 
 
-def _append(tape: Words, used: int, fresh: Words, count: int) -> Words:
+def append_words(tape: Words, used: int, fresh: Words, count: int) -> Words:
     """Return the unused rest of the tape with fresh words behind it, and wipe both arrays that held them."""
     if fresh.dtype != np.uint64 or fresh.shape != (count,):
         raise PrivacyError("A source of random words must return as many 64-bit unsigned words as it was asked for.")

@@ -1,0 +1,57 @@
+"""Exact joint noise of all nodes of binary trees: the caller's side of the compiled sampler."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from veilcube.curator.noise.kernel import fill_jointly
+from veilcube.curator.noise.laplace import THREADS, append_words
+from veilcube.curator.noise.scale import Scales, read_scales
+from veilcube.curator.noise.source import RandomWords, SystemWords, Words
+from veilcube.errors import PrivacyError
+
+Integers = npt.NDArray[np.int64]
+
+# Every height about doubles the trials of a leaf. A tape that ends inside a tree is read again from its first word.
+FIRST_WORDS = 1 << 12
+TALLEST = 12
+
+
+def joint_laplace(scales: Sequence[Fraction], trees: int, *, source: RandomWords | None = None) -> Integers:
+    """Draw the leaves' noise of binary trees: P(z) ∝ exp(-Σ_v |z_v| / t_v), z_v the sum of the leaves below node v.
+
+    ``scales`` are the t_v by height, the leaves' first, the root's last. Row by row, the result holds 2^height leaves
+    of each tree; the noise of a node above them is their sum. The law is exact (docs/proofs/joint-noise.md).
+
+    >>> joint_laplace([Fraction(10), Fraction(20), Fraction(15)], 3).shape
+    (3, 4)
+    """
+    if not 1 <= len(scales) <= TALLEST + 1:
+        raise PrivacyError(f"Joint noise is drawn for trees of height 0 to {TALLEST}: pass one scale for each height.")
+    read = read_scales(list(scales))
+    leaves = np.empty((trees, 2 ** (len(scales) - 1)), dtype=np.int64)
+    if source is not None or trees < THREADS:
+        _fill(leaves, read, SystemWords() if source is None else source)
+        return leaves
+    with ThreadPoolExecutor(THREADS) as pool:
+        tasks = [pool.submit(_fill, part, read, SystemWords()) for part in np.array_split(leaves, THREADS)]
+    for task in tasks:
+        task.result()  # raises what the thread raised
+    return leaves
+
+
+def _fill(leaves: Integers, scales: Scales, source: RandomWords) -> None:
+    """Fill the trees, with a longer tape whenever it ends inside one: what is drawn is a function of the tape alone."""
+    filled = used = 0
+    tape: Words = np.empty(0, dtype=np.uint64)
+    count = FIRST_WORDS
+    while filled < leaves.shape[0]:
+        tape = append_words(tape, used, source.words(count), count)
+        before = filled
+        filled, used = fill_jointly(leaves, filled, scales.numerators, scales.denominators, tape)
+        if filled == before:
+            count = max(count, tape.size)  # doubles the tape, so that few words are read more than twice
+    tape.fill(0)
