@@ -151,7 +151,7 @@ def _shares(steps: int, is_line: bool) -> tuple[Fraction, ...]:
     rectangle cuts more of their nodes.
     """
     if is_line:
-        parts = [3, *[2] * (steps - 1)]
+        parts = [7, *[4] * (steps - 1)]
     else:
         parts = [6 + 2 * step for step in range(steps - 1)]
         parts.append(3 * parts[-1] // 2 if parts else 1)

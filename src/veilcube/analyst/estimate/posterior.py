@@ -27,9 +27,9 @@ from veilcube.schema import Region
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-WIDENING = 1.4
+WIDENING = 1.2
 # In a plane the prior bends slopes alike along whole edges of a rectangle, which draws do not show.
-FURTHER_IN_A_PLANE = 1.5
+FURTHER_IN_A_PLANE = 1.75
 
 
 @dataclass(frozen=True)
