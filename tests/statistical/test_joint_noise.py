@@ -87,7 +87,7 @@ def test_no_node_is_noisier_than_independent_noise_of_its_scale() -> None:
 def test_how_the_tape_is_cut_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = joint_laplace(SCALES, 50, source=SeededWords(3))
     for words in (1, 7, 4096, 2**18):
-        monkeypatch.setattr(joint, "FIRST_WORDS", words)
+        monkeypatch.setattr(joint, "WORDS_PER_REFILL", words)
         np.testing.assert_array_equal(joint_laplace(SCALES, 50, source=SeededWords(3)), whole)
 
 

@@ -137,11 +137,9 @@ def refined_design(tree: HalvingTree, weights: Sequence[Fraction] | None = None)
     thresholds = _thresholds(len(levels) - 1, is_line)
     if not is_line:
         return RefinedDesign(levels, shares, thresholds)
-    if levels[0] != SURVEYED_LEVEL:
-        return RefinedDesign(levels, shares, thresholds, RICH_ON_A_LINE)
-    above = range(SURVEYED_LEVEL, min(tree.depth, TALLEST) + 1)
+    above = range(SURVEYED_LEVEL, min(tree.depth, TALLEST) + 1) if levels[0] == SURVEYED_LEVEL else range(0)
     surveyed = tuple(level for level in above if tree.is_whole(level).any())
-    return RefinedDesign(levels, shares, thresholds, RICH_ON_A_LINE, SURVEY, surveyed)
+    return RefinedDesign(levels, shares, thresholds, RICH_ON_A_LINE, SURVEY if surveyed else Fraction(0), surveyed)
 
 
 def _shares(steps: int, is_line: bool) -> tuple[Fraction, ...]:

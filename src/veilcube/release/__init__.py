@@ -2,7 +2,17 @@
 
 from veilcube.release.file import open_record, require_savable, save_record
 from veilcube.release.history import History
+from veilcube.release.joint_blocks import JointBlocks, joint_blocks
 from veilcube.release.measurement import NoisyMeasurement
 from veilcube.release.record import ReleaseRecord
 
-__all__ = ["History", "NoisyMeasurement", "ReleaseRecord", "open_record", "require_savable", "save_record"]
+__all__ = [
+    "History",
+    "JointBlocks",
+    "NoisyMeasurement",
+    "ReleaseRecord",
+    "joint_blocks",
+    "open_record",
+    "require_savable",
+    "save_record",
+]

@@ -11,7 +11,7 @@ from veilcube.errors import ReleaseFileError
 from veilcube.operators import HalvingTree, IdentityOperator, NodeCounts, RegionCounts
 from veilcube.privacy import PrivacyStatement, epsilon_of, unit_sensitivity
 from veilcube.privacy.event import laplace_events
-from veilcube.privacy.noise import JointLaplace
+from veilcube.release.joint_blocks import joint_blocks
 from veilcube.release.measurement import NoisyMeasurement, sensitivity_of
 from veilcube.schema import Schema
 
@@ -53,9 +53,7 @@ class ReleaseRecord:
         declared = {event.scale for event in laplace_events(self.statement.event)}
         if not declared.issuperset(measurement.noise.scale for measurement in self.measurements):
             raise ReleaseFileError("a measurement of the release has other noise than its privacy statement declares")
-        others = [part for part in self.measurements if not isinstance(part.operator, NodeCounts)]
-        if any(isinstance(part.noise, JointLaplace) for part in others):
-            raise ReleaseFileError("joint noise belongs to nodes of a refined tree; remake the release")
+        joint_blocks(self.measurements)
         if not self._has_known_parts:
             raise ReleaseFileError("regions of a release are measured once, after its cells; remake the release")
         if not self._declares_enough:

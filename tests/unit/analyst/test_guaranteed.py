@@ -7,8 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from support.releases import release_of
+from support.seeded import SeededWords
 from veilcube.analyst.estimate.guaranteed import Guarantee
-from veilcube.analyst.estimate.joint_reach import JointNodes
+from veilcube.analyst.estimate.joint_reach import JointReach
+from veilcube.curator.noise import joint_laplace
 from veilcube.errors import QueryError
 from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.planner import Adaptive, Tree
@@ -66,30 +68,46 @@ def test_they_cover_where_rich_nodes_have_joint_noise(cells: int) -> None:
     assert np.mean(covered) >= 0.85
 
 
-def test_the_reach_of_joint_noise_is_that_of_the_largest_nodes_that_a_query_fills() -> None:
-    tree = HalvingTree.of(Schema([Ordinal("x", 0, 7)]))
-    nodes = {2: np.array([0]), 1: np.array([0, 1]), 0: np.arange(4)}
-    scales = {2: Fraction(3), 1: Fraction(5), 0: Fraction(7)}
-    parts = [
-        NoisyMeasurement(
-            NodeCounts(tree, level, chosen.size, chosen), np.zeros(chosen.size, np.int64), JointLaplace(scale)
-        )
-        for (level, chosen), scale in zip(nodes.items(), scales.values(), strict=True)
-    ]
-    joint = JointNodes.of(tree, parts, np.arange(8))
+def joint_parts(tree: HalvingTree, root: int, scales: list[Fraction]) -> list[NoisyMeasurement]:
+    """Measure one block without noise or counts; scales by height, the cells' first."""
+    parts = []
+    for level in range(len(scales) - 1, -1, -1):
+        chosen = np.arange(root << (len(scales) - 1 - level), (root + 1) << (len(scales) - 1 - level))
+        operator = NodeCounts(tree, level, chosen.size, chosen)
+        parts.append(NoisyMeasurement(operator, np.zeros(chosen.size, np.int64), JointLaplace(scales[level])))
+    return parts
 
-    def reach_of(*cells: int, missed: float = 0.1) -> float:
-        return float(joint.reach(np.isin(np.arange(8), cells)[None, :], missed)[0])
+
+def test_the_reach_of_joint_noise_is_the_narrower_of_two_bounds() -> None:
+    tree = HalvingTree.of(Schema([Ordinal("x", 0, 7)]))
+    scales = [Fraction(7), Fraction(5), Fraction(3)]
+    joint = JointReach.of(joint_parts(tree, 0, scales), np.arange(8))
+    drawn = joint_laplace(scales, 100_000, source=SeededWords(2))
 
     def least(scale: int, missed: float) -> int:
-        law = DiscreteLaplace(Fraction(scale))
-        beyond = 1 - np.cumsum(law.pmf(np.arange(-400, 401)))[400:] * 2 + 1  # P(|x| > w) for w = 0, 1, ...
-        return int(np.argmax(beyond <= missed))
+        beyond = 2 - 2 * np.cumsum(DiscreteLaplace(Fraction(scale)).pmf(np.arange(-400, 401)))[400:]
+        return int(np.argmax(beyond <= missed))  # the first w with P(|x| > w) <= missed
 
-    for cells, scales_used in [((0,), [7]), ((0, 1), [5]), ((0, 1, 2, 3), [3]), ((1, 2, 3), [7, 5]), ((0, 2), [7, 7])]:
-        needed = sum(least(scale, 0.1 / len(scales_used)) for scale in scales_used)
-        assert needed <= reach_of(*cells) <= needed + len(scales_used)
-    assert reach_of(4, 5) == 0.0  # they were measured in another way
+    for cells, nodes in [((0,), [7]), ((0, 1), [5]), ((0, 1, 2, 3), [3]), ((1, 2, 3), [7, 5]), ((0, 2), [7, 7])]:
+        is_in = np.isin(np.arange(8), cells)[None, :]
+        variance = drawn[:, cells].sum(axis=1).var()
+        assert joint.variance(is_in)[0] == pytest.approx(1.01 * variance, rel=0.03)
+        for missed in (0.3, 0.01, 1e-6):
+            filled = sum(least(scale, missed / len(nodes)) for scale in nodes)
+            found = float(joint.reach(is_in, missed)[0])
+            bounds = (min(filled, np.sqrt(0.97 * variance / missed)), filled + len(nodes))
+            assert bounds[0] <= found <= bounds[1]
+            assert np.mean(np.abs(drawn[:, cells].sum(axis=1)) > found) <= missed + 0.005
+    assert joint.reach(np.isin(np.arange(8), [4, 5])[None, :], 0.1)[0] == 0.0  # they were measured in another way
+
+
+def test_guaranteed_intervals_of_rich_lines_are_not_far_from_those_of_least_squares() -> None:
+    schema = Schema([Ordinal("x", 0, 1023)])
+    release = release_of(schema, np.full(1024, 800), 1, 3, Tree())
+    for low, high in ((3, 9), (1, 700), (0, 1023), (17, 1001)):
+        answer = release.count(x=(low, high), interval="guaranteed")
+        assert answer.low <= 800 * (high - low + 1) <= answer.high
+        assert answer.high - answer.low < 200  # independent noise of every cell would need 60 times its square root
 
 
 def test_a_cell_within_a_node_that_stopped_lies_below_the_upper_end_of_the_node() -> None:

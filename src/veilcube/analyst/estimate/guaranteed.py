@@ -5,7 +5,7 @@ no longer unbiased; but no decision ever looks at a cell's last measurement (a r
 measurements belong to disjoint nodes, and their noises are independent of which nodes they are. With n_v their exact
 counts, a query that holds some nodes whole and cuts others has a count between Σ_whole n_v and Σ_whole n_v + Σ_cut n_v,
 so the lower end of an interval for the first and the upper end for the second make an interval for the count
-(docs/proofs/intervals.md). Where the last measurements were drawn jointly, ``joint_reach`` bounds their sum.
+(docs/proofs/intervals.md). Where the last measurements were drawn jointly, ``JointReach`` bounds their sum.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimate, Estimates
 from veilcube.analyst.estimate.cells_and_regions import blocks_of, is_adaptive
-from veilcube.analyst.estimate.joint_reach import JointNodes
+from veilcube.analyst.estimate.joint_reach import JointReach
 from veilcube.analyst.estimate.least_squares import IdentityEstimate, LeastSquares
 from veilcube.errors import QueryError
 from veilcube.operators import HalvingTree, NodeCounts
@@ -70,7 +70,7 @@ class _LastMeasurements:
     laws: tuple[DiscreteLaplace, ...]
     first: Integers
     last: Integers
-    joint: JointNodes | None
+    joint: JointReach | None
 
     @classmethod
     def of(cls, record: ReleaseRecord) -> "_LastMeasurements":
@@ -97,7 +97,7 @@ class _LastMeasurements:
         last = np.full((kept.size, len(tree.shape)), -1)
         np.minimum.at(first, numbers, coordinates)
         np.maximum.at(last, numbers, coordinates)
-        joint = JointNodes.of(tree, record.measurements, numbers)
+        joint = JointReach.of(record.measurements, numbers)
         return cls(tree, numbers, np.concatenate(values)[kept], np.concatenate(law_of)[kept], laws, first, last, joint)
 
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
@@ -126,7 +126,9 @@ class _LastMeasurements:
         low = below - self._half_widths(whole, confidence)
         # Negative noise on the nodes that are cut may leave the upper end below the lower one.
         high = np.maximum(above + self._half_widths(touched, confidence), low)
-        stddev = np.sqrt(touched @ np.array([noise.variance for noise in self.laws])[self.law_of])
+        of_law = [0.0 if isinstance(noise, JointLaplace) else noise.variance for noise in self.laws]
+        of_joint = self.joint.variance(touched > 0) if self.joint is not None else 0.0
+        stddev = np.sqrt(touched @ np.array(of_law)[self.law_of] + of_joint)
         return Estimates(0.5 * (low + high), low, high, stddev)
 
     def _half_widths(self, weights: Floats, confidence: float) -> Floats:
@@ -135,10 +137,13 @@ class _LastMeasurements:
         Independent noises of one law have an exact half-width; those of several laws share out the probability of an
         error.
         """
-        alone = [number for number, noise in enumerate(self.laws) if not isinstance(noise, JointLaplace)]
-        missed = (1.0 - confidence) / (len(alone) + (self.joint is not None))
-        widths = self.joint.reach(weights > 0, missed) if self.joint is not None else np.zeros(weights.shape[0])
-        split = 1.0 - missed
+        alone = [number for number in np.unique(self.law_of) if not isinstance(self.laws[number], JointLaplace)]
+        missed, widths = 1.0 - confidence, np.zeros(weights.shape[0])
+        if self.joint is not None:
+            # What is known of joint noise are bounds, so it gets half of the probability, or all of it.
+            missed = missed / 2 if alone else missed
+            widths += self.joint.reach(weights > 0, missed)
+        split = 1.0 - missed / max(len(alone), 1)
         for number in alone:
             noise = self.laws[number]
             terms = weights[:, self.law_of == number].sum(axis=1).astype(np.int64)

@@ -1,9 +1,8 @@
-"""How far sums of jointly drawn noise go, for all data: bounds without any prior.
+"""How far sums of jointly drawn noise go, for all data: bounds without any prior (docs/proofs/joint-noise.md).
 
-In a joint draw P(z) ∝ exp(-Σ_v |z_v| / t_v) over the nodes of a binary tree, the noise of one node is no larger, at any
-probability, than independent discrete Laplace noise of its scale (docs/proofs/joint-noise.md, Theorem 2). The noise of
-some cells is the sum of that of the largest nodes that they fill, so each of these m nodes gets an m-th of the
-probability of an error.
+Two bounds hold, and the narrower one counts. The noise of some cells has an exact variance (Theorem 4), and Chebyshev's
+inequality needs no more. And it is the sum of the noise of the m largest nodes that the cells fill, each of which is no
+larger than independent noise of its scale (Theorem 2): every one gets an m-th of the probability of an error.
 """
 
 from collections.abc import Sequence
@@ -12,68 +11,51 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.operators import HalvingTree, NodeCounts
-from veilcube.privacy.noise import JointLaplace
-from veilcube.release import NoisyMeasurement
+from veilcube.privacy.joint_variance import of_scales
+from veilcube.release import JointBlocks, NoisyMeasurement, joint_blocks
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-NONE = -1
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class JointNodes:
-    """All nodes with joint noise: which run of cells' numbers each holds, its scale, and the node above it."""
+class JointReach:
+    """All blocks of a release, and the number of the last measurement of each of their cells: (blocks, leaves)."""
 
-    start: Integers
-    end: Integers
-    scales: Floats
-    above: Integers
+    blocks: tuple[JointBlocks, ...]
+    numbers: tuple[Integers, ...]
 
     @classmethod
-    def of(cls, tree: HalvingTree, measurements: Sequence[NoisyMeasurement], numbers: Integers) -> "JointNodes | None":
+    def of(cls, measurements: Sequence[NoisyMeasurement], numbers: Integers) -> "JointReach | None":
         """Collect them; ``numbers`` tells for each cell, in the tree's order, the last measurement that it is in."""
-        starts, ends, scales, levels = [], [], [], []
-        for part in measurements:
-            if isinstance(part.noise, JointLaplace) and isinstance(part.operator, NodeCounts):
-                borders, chosen = np.append(tree.starts(part.operator.level), tree.cells), part.operator.chosen
-                starts.append(borders[chosen])
-                ends.append(borders[chosen + 1])
-                scales.append(np.full(chosen.size, float(part.noise.scale)))
-                levels.append(np.full(chosen.size, part.operator.level))
-        if not starts:
-            return None
-        start, end, level = np.concatenate(starts), np.concatenate(ends), np.concatenate(levels)
-        # Coarse before fine at each place: the node above is the nearest one before that has not ended.
-        order = np.lexsort((-level, start))
-        start, end = start[order], end[order]
-        above = _nearest_around(start, end)
-        # The cells of a block were published in one run, so their numbers are one as well.
-        first = numbers[start]
-        return cls(first, first + (end - start), np.concatenate(scales)[order], above)
+        blocks = tuple(joint_blocks(measurements))
+        return cls(blocks, tuple(numbers[part.cells()] for part in blocks)) if blocks else None
 
-    def reach(self, is_in: NDArray[np.bool_], missed: float) -> Floats:
+    def reach(self, is_in: Flags, missed: float) -> Floats:
         """Return w for each query, a row of ``is_in``, with P(|noise of its cells| > w) at most ``missed``."""
-        upto = np.concatenate([np.zeros((is_in.shape[0], 1), np.int64), np.cumsum(is_in, axis=1)], axis=1)
-        filled = upto[:, self.end] - upto[:, self.start] == self.end - self.start
-        has_filled_above = np.where(self.above == NONE, False, filled[:, self.above])
-        largest = filled & ~has_filled_above
-        share = missed / np.maximum(largest.sum(axis=1), 1)
-        # P(|x| > k) = 2 p^(k+1) / (1 + p) with p = exp(-1/t), below the share from this k on.
-        surplus = np.log(2.0 / (1.0 + np.exp(-1.0 / self.scales)))
-        widths = self.scales * (surplus - np.log(share)[:, None])
-        reached: Floats = np.where(largest, np.ceil(widths), 0.0).sum(axis=1)
-        return reached
+        variance, filled = self.variance(is_in), [_filled(is_in[:, places]) for places in self.numbers]
+        share = missed / np.maximum(sum(counts.sum(axis=0) for counts in filled), 1)
+        reached = np.zeros(is_in.shape[0])
+        for blocks, counts in zip(self.blocks, filled, strict=True):
+            for scale, count in zip(blocks.scales, counts, strict=True):
+                # P(|x| > k) = 2 p^(k+1) / (1 + p) with p = exp(-1/t), below the share from this k on.
+                surplus = np.log(2.0 / (1.0 + np.exp(-float(1 / scale))))
+                reached += count * np.ceil(float(scale) * (surplus - np.log(share)))
+        return np.minimum(reached, np.sqrt(variance / missed))
+
+    def variance(self, is_in: Flags) -> Floats:
+        """Return the variance of the noise of each query's cells."""
+        parts = zip(self.blocks, self.numbers, strict=True)
+        return np.asarray(sum(of_scales(blocks.scales).of_sums(is_in[:, places]) for blocks, places in parts))
 
 
-def _nearest_around(start: Integers, end: Integers) -> Integers:
-    """Return for each run, sorted by start and long before short, the shortest run around it; NONE if there is none."""
-    above = np.full(start.size, NONE)
-    open_runs: list[int] = []
-    for number in range(start.size):
-        while open_runs and end[open_runs[-1]] <= start[number]:
-            open_runs.pop()
-        if open_runs:
-            above[number] = open_runs[-1]
-        open_runs.append(number)
-    return above
+def _filled(is_in: Flags) -> Integers:
+    """Return how many nodes of each height (first axis) a query fills without filling the one above."""
+    counts = [is_in.sum(axis=(1, 2))]
+    while is_in.shape[2] > 1:
+        is_in = is_in[..., 0::2] & is_in[..., 1::2]
+        counts.append(is_in.sum(axis=(1, 2)))
+    above = [2 * count for count in counts[1:]] + [np.zeros_like(counts[0])]
+    alone: Integers = np.array(counts) - np.array(above)
+    return alone

@@ -22,7 +22,7 @@ from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.planner import Plan
 from veilcube.planner.refined_tree import RefinedDesign
-from veilcube.posterior import MeasuredTree, SplitLaw, node_values, propagate
+from veilcube.posterior import Belief, MeasuredTree, SplitLaw, node_values, propagate
 from veilcube.privacy import PrivacyStatement
 from veilcube.privacy.noise import DiscreteLaplace, JointLaplace
 from veilcube.release import NoisyMeasurement
@@ -79,7 +79,7 @@ def _without_surveyed(
     level, tree = design.levels[0], refinement.tree
     refinement.measure(level, active, design.survey_scale(*spending))
     is_rich = refinement.is_rich(level, active, design.rich_count(level, *spending))
-    for above, nodes in _highest(tree, level, active[is_rich], design.surveyed[-1]):
+    for above, nodes in _highest(tree, level, active[is_rich], design.surveyed[-1], is_whole=True):
         refinement.measure_below(above, nodes, design.surveyed_scales(above, *spending))
     return active[~is_rich]
 
@@ -100,6 +100,8 @@ class _Refinement:
         self._draw_noise, self._draw_jointly = draw_noise, draw_jointly
         self._published: list[NoisyMeasurement] = []
         self._decisive: list[NoisyMeasurement] = []
+        self._belief: Belief
+        self._believed = 0
 
     @property
     def published(self) -> tuple[NoisyMeasurement, ...]:
@@ -128,6 +130,8 @@ class _Refinement:
         """
         if not nodes.size:
             return
+        if not self.tree.is_whole(level)[nodes].all():
+            raise PlanError("joint noise is for nodes with a cell at each of their positions")
         height = len(scales) - 1
         below = _children(self.tree, level, nodes, height) if height < level else nodes
         noise = self._draw_jointly(scales, below.size)
@@ -150,14 +154,20 @@ class _Refinement:
         return rich
 
     def _means(self, level: int, active: Integers) -> NDArray[np.float64]:
-        measured = MeasuredTree.of(self.tree, node_values(self._decisive))
-        belief = propagate(measured, SplitLaw.even(self.tree))
-        means: NDArray[np.float64] = belief.means[measured.node_at(level)[active]]
+        if self._believed != len(self._decisive):
+            measured = MeasuredTree.of(self.tree, node_values(self._decisive))
+            self._belief, self._believed = propagate(measured, SplitLaw.even(self.tree)), len(self._decisive)
+        means: NDArray[np.float64] = self._belief.means[self._belief.measured.node_at(level)[active]]
         return means
 
 
-def _highest(tree: HalvingTree, level: int, nodes: Integers, top: int) -> list[tuple[int, Integers]]:
-    """Return, by level up to ``top``, the highest nodes all of whose nodes at ``level`` are among the given ones."""
+def _highest(
+    tree: HalvingTree, level: int, nodes: Integers, top: int, *, is_whole: bool = False
+) -> list[tuple[int, Integers]]:
+    """Return, by level up to ``top``, the highest nodes all of whose nodes at ``level`` are among the given ones.
+
+    With ``is_whole`` they have a cell at each of their positions as well.
+    """
     whole = np.zeros(tree.nodes(level), dtype=bool)
     whole[nodes] = True
     found = []
@@ -168,6 +178,8 @@ def _highest(tree: HalvingTree, level: int, nodes: Integers, top: int) -> list[t
             parents = tree.ancestors(above, above + 1)
             wider = np.ones(tree.nodes(above + 1), dtype=bool)
             np.logical_and.at(wider, parents, whole)
+            if is_whole:
+                wider &= tree.is_whole(above + 1)
             highest, whole = whole & ~wider[parents], wider
         if highest.any():
             found.append((above, np.flatnonzero(highest)))

@@ -15,8 +15,8 @@ from veilcube.errors import PrivacyError
 
 Integers = npt.NDArray[np.int64]
 
-# Every height about doubles the trials of a leaf. A tape that ends inside a tree is read again from its first word.
-FIRST_WORDS = 1 << 12
+WORDS_PER_REFILL = 1 << 13
+# Every height about doubles the trials of a leaf.
 TALLEST = 12
 
 
@@ -44,14 +44,11 @@ def joint_laplace(scales: Sequence[Fraction], trees: int, *, source: RandomWords
 
 
 def _fill(leaves: Integers, scales: Scales, source: RandomWords) -> None:
-    """Fill the trees, with a longer tape whenever it ends inside one: what is drawn is a function of the tape alone."""
-    filled = used = 0
+    """Fill the trees, appending words to the tape whenever it ends inside a leaf: as for single samples."""
+    row = leaf = used = 0
     tape: Words = np.empty(0, dtype=np.uint64)
-    count = FIRST_WORDS
-    while filled < leaves.shape[0]:
-        tape = append_words(tape, used, source.words(count), count)
-        before = filled
-        filled, used = fill_jointly(leaves, filled, scales.numerators, scales.denominators, tape)
-        if filled == before:
-            count = max(count, tape.size)  # doubles the tape, so that few words are read more than twice
+    upto = np.zeros(leaves.shape[1] + 1, dtype=np.int64)
+    while row < leaves.shape[0]:
+        tape = append_words(tape, used, source.words(WORDS_PER_REFILL), WORDS_PER_REFILL)
+        row, leaf, used = fill_jointly(leaves, upto, row, leaf, scales.numerators, scales.denominators, tape)
     tape.fill(0)

@@ -193,29 +193,31 @@ def stays(words: Words, at: int, size: np.uint64, t: np.uint64, s: np.uint64) ->
 
 
 @compiled
-def fill_jointly(leaves: Integers, start: int, numerators: Words, denominators: Words, words: Words) -> tuple[int, int]:
-    """Fill the rows of ``leaves`` from ``start`` on with one joint draw each; return as ``fill_laplace`` does, in rows.
+def fill_jointly(
+    leaves: Integers, upto: Integers, row: int, leaf: int, numerators: Words, denominators: Words, words: Words
+) -> tuple[int, int, int]:
+    """Fill the rows of ``leaves`` with one joint draw each, from a leaf of a row on; return how far it came as well.
 
+    The third number returned is how many words were used up to there. ``upto`` holds sums of the row's first leaves.
     Scales are by height, the leaves' first. Leaves come from left to right. Whenever the last one of a node is there,
     the node stays with probability exp(-|sum|/scale); else its leaves are drawn anew (docs/proofs/joint-noise.md).
     """
     width, at = leaves.shape[1], 0
-    upto = np.zeros(width + 1, dtype=np.int64)
-    for row in range(start, leaves.shape[0]):
-        begun, leaf = at, 0
-        while leaf < width:
-            sample, at = laplace(words, at, numerators[0], denominators[0])
-            leaves[row, leaf] = sample
-            upto[leaf + 1] = upto[leaf] + sample
-            leaf += 1
-            size, height = 2, 1
-            while leaf % size == 0 and size <= width:
-                total = upto[leaf] - upto[leaf - size]
-                is_kept, at = stays(words, at, np.uint64(abs(total)), numerators[height], denominators[height])
-                if not is_kept:
-                    leaf -= size
-                    break
-                size, height = 2 * size, height + 1
-            if at > words.size:
-                return row, begun
-    return leaves.shape[0], at
+    while row < leaves.shape[0]:
+        sample, after = laplace(words, at, numerators[0], denominators[0])
+        leaves[row, leaf] = sample
+        upto[leaf + 1] = upto[leaf] + sample
+        drawn, size, height = leaf + 1, 2, 1
+        while drawn % size == 0 and size <= width:
+            total = np.uint64(abs(upto[drawn] - upto[drawn - size]))
+            is_kept, after = stays(words, after, total, numerators[height], denominators[height])
+            if not is_kept:
+                drawn -= size
+                break
+            size, height = 2 * size, height + 1
+        if after > words.size:
+            return row, leaf, at
+        leaf, at = drawn, after
+        if leaf == width:
+            row, leaf = row + 1, 0
+    return row, leaf, at
