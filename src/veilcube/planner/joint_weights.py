@@ -1,16 +1,16 @@
 """How joint noise of a block shares out its budget between the heights of its binary tree.
 
-The shares are least-squares optimal for prefixes, to two digits: docs/decisions/0014-joint-noise.md tells how they were
-found. They follow from the height alone.
+The shares are within 1% of the least-squares optimum for prefixes and random ranges together, as
+docs/decisions/0014-joint-noise.md tells. They follow from the height alone.
 """
 
 from fractions import Fraction
 
 # A block that nothing was measured of yet, in percent: its root gets what is left, since it bounds the error of every
 # prefix beyond the block.
-OF_CELLS, OF_PAIRS, OF_A_HEIGHT, TALLEST = 18, 6, 7, 11
+OF_CELLS, OF_PAIRS, OF_A_HEIGHT, TALLEST = 24, 2, 7, 11
 # Below a node that was measured: the cells, their pairs, each height between, and the two at the top.
-CELLS, PAIRS, BETWEEN, TOP = 34, 11, 13, (17, 16)
+CELLS, PAIRS, BETWEEN, TOP = 45, 3, 13, (15, 15)
 
 
 def shares_with_root(height: int) -> tuple[Fraction, ...]:

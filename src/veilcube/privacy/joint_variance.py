@@ -5,7 +5,6 @@ variance of any sum of cells follows from one number for each height. These come
 down a tree whose nodes of one height are alike, on a grid fine beside the scales.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -64,11 +63,6 @@ def joint_variances(scales: tuple[float, ...]) -> JointVariances:
         outside = _scaled(_summed(around, half, reach))
     root = inside[-1] / inside[-1].sum()
     return JointVariances(MARGIN * float(root @ grid**2), MARGIN * np.array(differences[::-1]))
-
-
-def of_scales(scales: Sequence[object]) -> JointVariances:
-    """Return the variances for exact scales."""
-    return joint_variances(tuple(float(scale) for scale in scales))  # type: ignore[arg-type]
 
 
 def _summed(one: Floats, other: Floats, reach: int) -> Floats:

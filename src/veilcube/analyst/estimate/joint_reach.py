@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.privacy.joint_variance import of_scales
+from veilcube.privacy.joint_variance import joint_variances
 from veilcube.release import JointBlocks, NoisyMeasurement, joint_blocks
 
 Floats = NDArray[np.float64]
@@ -46,8 +46,10 @@ class JointReach:
 
     def variance(self, is_in: Flags) -> Floats:
         """Return the variance of the noise of each query's cells."""
-        parts = zip(self.blocks, self.numbers, strict=True)
-        return np.asarray(sum(of_scales(blocks.scales).of_sums(is_in[:, places]) for blocks, places in parts))
+        total = np.zeros(is_in.shape[0])
+        for blocks, places in zip(self.blocks, self.numbers, strict=True):
+            total += joint_variances(tuple(map(float, blocks.scales))).of_sums(is_in[:, places])
+        return total
 
 
 def _filled(is_in: Flags) -> Integers:
