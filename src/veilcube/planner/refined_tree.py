@@ -31,6 +31,7 @@ RICH_ON_A_LINE = 4.0
 SURVEYED_LEVEL, SURVEY = 9, Fraction(1, 200)
 # Joint noise of taller blocks takes long to draw.
 TALLEST_BLOCK = 9
+STEPS_OF_A_SHORT_LINE = 3
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def _shares(steps: int, is_line: bool) -> tuple[Fraction, ...]:
     rectangle cuts more of their nodes.
     """
     if is_line:
-        parts = [7, *[4] * (steps - 1)]
+        parts = [7, *[4] * (steps - 1)] if steps > STEPS_OF_A_SHORT_LINE else [3, *[2] * (steps - 1)]
     else:
         parts = [6 + 2 * step for step in range(steps - 1)]
         parts.append(3 * parts[-1] // 2 if parts else 1)
