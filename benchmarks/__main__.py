@@ -1,6 +1,17 @@
 """Runs every benchmark, each beside its bar: python -m benchmarks"""
 
-from benchmarks import counting, matched, noise, planning, posterior, queries, release_format, tree_release, wide_tables
+from benchmarks import (
+    counting,
+    joint_noise,
+    matched,
+    noise,
+    planning,
+    posterior,
+    queries,
+    release_format,
+    tree_release,
+    wide_tables,
+)
 from benchmarks.papers.distributive import benchmark as distributive
 from benchmarks.papers.history import benchmark as history
 from benchmarks.papers.ispe import benchmark as ispe
@@ -9,7 +20,18 @@ from benchmarks.papers.refinement import benchmark as refinement
 
 
 def main() -> None:
-    ours = (noise, counting, queries, release_format, tree_release, planning, matched, posterior, wide_tables)
+    ours = (
+        noise,
+        counting,
+        queries,
+        release_format,
+        tree_release,
+        planning,
+        matched,
+        joint_noise,
+        posterior,
+        wide_tables,
+    )
     for benchmark in (*ours, privelet, ispe, distributive, history, refinement):
         print(f"\n== {benchmark.__name__}")
         benchmark.main()

@@ -1,24 +1,17 @@
 """Refined trees with something to refine on small cubes, and releases of them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from support.seeded import SeededWords
+from support.releases import release_of
 from veilcube.analyst import Release
-from veilcube.curator.cube import Cube
-from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms import RefinedTreeMechanism
-from veilcube.curator.noise import discrete_laplace, joint_laplace
 from veilcube.operators import HalvingTree
 from veilcube.operators.block_levels import BlockLevels
-from veilcube.planner import Strategy, Tree, plan
+from veilcube.planner import Strategy, Tree
 from veilcube.planner.refined_tree import RefinedDesign
 from veilcube.planner.weights import multipliers_of
-from veilcube.release import ReleaseRecord
 from veilcube.schema import Schema
 
 
@@ -51,16 +44,4 @@ def refined_release(
     schema: Schema, counts: ArrayLike, epsilon: object = 1, seed: int = 0, strategy: Strategy | None = None
 ) -> Release:
     """Return a refined release of given counts, with seeded noise."""
-    chosen = plan(schema, epsilon, strategy or EveryLevel())
-    claim = RefinedTreeMechanism().claim(chosen)
-    source = SeededWords(seed)
-
-    def draw(scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        return discrete_laplace(scale, shape, source=source)
-
-    def draw_jointly(scales: Sequence[Fraction], trees: int) -> NDArray[np.int64]:
-        return joint_laplace(scales, trees, source=source)
-
-    mechanism = RefinedTreeMechanism(draw_jointly)
-    measured = mechanism.measure(Cube(schema, counts), chosen, Receipt.uncharged(claim), draw)
-    return Release(ReleaseRecord(schema, claim, measured, chosen.to_dict(), "2026-01-01T00:00:00+00:00", "test"))
+    return release_of(schema, counts, epsilon, seed, strategy or EveryLevel())

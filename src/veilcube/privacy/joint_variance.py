@@ -6,11 +6,14 @@ down a tree whose nodes of one height are alike, on a grid fine beside the scale
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import fftconvolve
+
+from veilcube.privacy.noise import DiscreteLaplace
 
 Floats = NDArray[np.float64]
 
@@ -18,6 +21,8 @@ STEPS_IN_A_SCALE = 24
 SCALES_AWAY = 36.0
 # The grid misses the variance by less than a thousandth; guaranteed intervals must not be too narrow.
 MARGIN = 1.01
+# Planned scales differ by a factor of 12 or so. A file may say anything: beyond this, bounds must do.
+MOST_POINTS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,8 @@ class JointVariances:
 def joint_variances(scales: tuple[float, ...]) -> JointVariances:
     """Return the variances of a block with these scales by height, the leaves' first, not too small."""
     step = max(1.0, float(np.floor(min(scales) / STEPS_IN_A_SCALE)))
+    if SCALES_AWAY * max(scales) / step > MOST_POINTS:
+        return _bounds(scales)
     reach = int(np.ceil(SCALES_AWAY * max(scales) / step)) + 1
     grid = step * np.arange(-reach, reach + 1)
     factors = [np.exp(-np.abs(grid) / scale) for scale in scales]
@@ -63,6 +70,12 @@ def joint_variances(scales: tuple[float, ...]) -> JointVariances:
         outside = _scaled(_summed(around, half, reach))
     root = inside[-1] / inside[-1].sum()
     return JointVariances(MARGIN * float(root @ grid**2), MARGIN * np.array(differences[::-1]))
+
+
+def _bounds(scales: tuple[float, ...]) -> JointVariances:
+    """Return bounds from Theorem 2: no node is noisier than its scale says, and Var(a - b) is at most 4 Var(a)."""
+    alone = np.array([DiscreteLaplace(Fraction(scale)).variance for scale in scales])
+    return JointVariances(float(alone[-1]), 4.0 * alone[:-1])
 
 
 def _summed(one: Floats, other: Floats, reach: int) -> Floats:

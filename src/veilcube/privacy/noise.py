@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +36,7 @@ class DiscreteLaplace:
     """
 
     scale: Fraction
+    kind: ClassVar[str] = KIND
 
     def __post_init__(self) -> None:
         if isinstance(self.scale, bool) or not isinstance(self.scale, int | Fraction):
@@ -90,11 +92,7 @@ class DiscreteLaplace:
 
     def to_json(self) -> dict[str, str]:
         """The law as plain data, the scale as an exact ratio: ``{"kind": "discrete-laplace", "scale": "7/2"}``."""
-        return {"kind": self._kind, "scale": str(self.scale)}
-
-    @property
-    def _kind(self) -> str:
-        return KIND
+        return {"kind": self.kind, "scale": str(self.scale)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, object]) -> "DiscreteLaplace":
@@ -122,9 +120,7 @@ class JointLaplace(DiscreteLaplace):
     its scale says, at any probability (docs/proofs/joint-noise.md, Theorem 2): what that law tells are bounds here.
     """
 
+    kind: ClassVar[str] = JOINT_KIND
+
     def __str__(self) -> str:
         return f"discrete Laplace noise of scale {self.scale}, drawn jointly with the levels around it"
-
-    @property
-    def _kind(self) -> str:
-        return JOINT_KIND

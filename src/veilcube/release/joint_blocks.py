@@ -39,6 +39,8 @@ class JointBlocks:
 def joint_blocks(measurements: Sequence[NoisyMeasurement]) -> list[JointBlocks]:
     """Return the blocks of a release; raises ReleaseFileError where measurements with joint noise form none."""
     found, parts = [], list(measurements)
+    if not any(isinstance(part.noise, JointLaplace) for part in parts):
+        return []
     closed: NDArray[np.bool_] | None = None
     while parts:
         operator = parts[0].operator

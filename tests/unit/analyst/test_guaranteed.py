@@ -94,11 +94,25 @@ def test_the_reach_of_joint_noise_is_the_narrower_of_two_bounds() -> None:
         assert joint.variance(is_in)[0] == pytest.approx(1.01 * variance, rel=0.03)
         for missed in (0.3, 0.01, 1e-6):
             filled = sum(least(scale, missed / len(nodes)) for scale in nodes)
-            found = float(joint.reach(is_in, missed)[0])
+            found = float(joint.reach(is_in, joint.variance(is_in), missed)[0])
             bounds = (min(filled, np.sqrt(0.97 * variance / missed)), filled + len(nodes))
             assert bounds[0] <= found <= bounds[1]
             assert np.mean(np.abs(drawn[:, cells].sum(axis=1)) > found) <= missed + 0.005
-    assert joint.reach(np.isin(np.arange(8), [4, 5])[None, :], 0.1)[0] == 0.0  # they were measured in another way
+    others = np.isin(np.arange(8), [4, 5])[None, :]  # they were measured in another way
+    assert joint.reach(others, joint.variance(others), 0.1)[0] == 0.0
+
+
+def test_scales_that_no_grid_holds_are_bounded() -> None:
+    tree = HalvingTree.of(Schema([Ordinal("x", 0, 7)]))
+    for scales in ([Fraction(2**100), Fraction(1, 2**60)], [Fraction(1, 2**60), Fraction(2**100), Fraction(3)]):
+        joint = JointReach.of(joint_parts(tree, 0, scales), np.arange(8))
+        one, all_cells = np.isin(np.arange(8), [0]), np.arange(8) < 2 ** (len(scales) - 1)
+        found = [
+            float(joint.reach(cells[None, :], joint.variance(cells[None, :]), 0.05)[0]) for cells in (one, all_cells)
+        ]
+        assert found[0] >= scales[0] // 1  # noise of a scale below one is nearly always zero
+        assert found[1] >= scales[-1] // 1
+        assert np.isfinite(found).all()
 
 
 def test_guaranteed_intervals_of_rich_lines_are_not_far_from_those_of_least_squares() -> None:

@@ -123,15 +123,18 @@ class _LastMeasurements:
         touched = (is_whole | is_cut).astype(np.float64)
         whole = is_whole.astype(np.float64)
         below, above = whole @ self.values, touched @ self.values
-        low = below - self._half_widths(whole, confidence)
+        low = below - self._half_widths(whole, self._joint_variance(whole), confidence)
+        of_joint = self._joint_variance(touched)
         # Negative noise on the nodes that are cut may leave the upper end below the lower one.
-        high = np.maximum(above + self._half_widths(touched, confidence), low)
+        high = np.maximum(above + self._half_widths(touched, of_joint, confidence), low)
         of_law = [0.0 if isinstance(noise, JointLaplace) else noise.variance for noise in self.laws]
-        of_joint = self.joint.variance(touched > 0) if self.joint is not None else 0.0
         stddev = np.sqrt(touched @ np.array(of_law)[self.law_of] + of_joint)
         return Estimates(0.5 * (low + high), low, high, stddev)
 
-    def _half_widths(self, weights: Floats, confidence: float) -> Floats:
+    def _joint_variance(self, weights: Floats) -> Floats:
+        return self.joint.variance(weights > 0) if self.joint is not None else np.zeros(weights.shape[0])
+
+    def _half_widths(self, weights: Floats, of_joint: Floats, confidence: float) -> Floats:
         """Return how far the summed noise of the chosen nodes goes.
 
         Independent noises of one law have an exact half-width; those of several laws share out the probability of an
@@ -142,7 +145,7 @@ class _LastMeasurements:
         if self.joint is not None:
             # What is known of joint noise are bounds, so it gets half of the probability, or all of it.
             missed = missed / 2 if alone else missed
-            widths += self.joint.reach(weights > 0, missed)
+            widths += self.joint.reach(weights > 0, of_joint, missed)
         split = 1.0 - missed / max(len(alone), 1)
         for number in alone:
             noise = self.laws[number]

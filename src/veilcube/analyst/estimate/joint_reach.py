@@ -32,9 +32,12 @@ class JointReach:
         blocks = tuple(joint_blocks(measurements))
         return cls(blocks, tuple(numbers[part.cells()] for part in blocks)) if blocks else None
 
-    def reach(self, is_in: Flags, missed: float) -> Floats:
-        """Return w for each query, a row of ``is_in``, with P(|noise of its cells| > w) at most ``missed``."""
-        variance, filled = self.variance(is_in), [_filled(is_in[:, places]) for places in self.numbers]
+    def reach(self, is_in: Flags, variance: Floats, missed: float) -> Floats:
+        """Return w for each query, a row of ``is_in``, with P(|noise of its cells| > w) at most ``missed``.
+
+        ``variance`` is that of ``variance(is_in)``.
+        """
+        filled = [_filled(is_in[:, places]) for places in self.numbers]
         share = missed / np.maximum(sum(counts.sum(axis=0) for counts in filled), 1)
         reached = np.zeros(is_in.shape[0])
         for blocks, counts in zip(self.blocks, filled, strict=True):

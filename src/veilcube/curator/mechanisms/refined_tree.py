@@ -133,7 +133,7 @@ class _Refinement:
         if not self.tree.is_whole(level)[nodes].all():
             raise PlanError("joint noise is for nodes with a cell at each of their positions")
         height = len(scales) - 1
-        below = _children(self.tree, level, nodes, height) if height < level else nodes
+        below = _children(self.tree, level, nodes, height)
         noise = self._draw_jointly(scales, below.size)
         for above in range(height, -1, -1):  # the cells last: the last measurement of a cell is the finest one
             chosen = _children(self.tree, height, below, above)

@@ -1,14 +1,13 @@
 """Exact joint noise of all nodes of binary trees: the caller's side of the compiled sampler."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from veilcube.curator.noise.kernel import fill_jointly
-from veilcube.curator.noise.laplace import THREADS, append_words
+from veilcube.curator.noise.laplace import THREADS, append_words, fill_in_threads
 from veilcube.curator.noise.scale import Scales, read_scales
 from veilcube.curator.noise.source import RandomWords, SystemWords, Words
 from veilcube.errors import PrivacyError
@@ -35,11 +34,8 @@ def joint_laplace(scales: Sequence[Fraction], trees: int, *, source: RandomWords
     leaves = np.empty((trees, 2 ** (len(scales) - 1)), dtype=np.int64)
     if source is not None or trees < THREADS:
         _fill(leaves, read, SystemWords() if source is None else source)
-        return leaves
-    with ThreadPoolExecutor(THREADS) as pool:
-        tasks = [pool.submit(_fill, part, read, SystemWords()) for part in np.array_split(leaves, THREADS)]
-    for task in tasks:
-        task.result()  # raises what the thread raised
+    else:
+        fill_in_threads(_fill, ((part, read) for part in np.array_split(leaves, THREADS)))
     return leaves
 
 

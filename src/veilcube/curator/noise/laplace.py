@@ -1,7 +1,7 @@
 """Exact discrete Laplace noise with rational scales: the caller's side of the compiled sampler."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from operator import index
@@ -45,11 +45,18 @@ def discrete_laplace(
     if source is not None or samples.size < THREADS * SAMPLES_WORTH_A_THREAD:
         _fill(samples, scales, SystemWords() if source is None else source)
     else:
-        with ThreadPoolExecutor(THREADS) as pool:
-            tasks = [pool.submit(_fill, *part, SystemWords()) for part in _split(samples, scales)]
-        for task in tasks:
-            task.result()  # raises what the thread raised
+        fill_in_threads(_fill, _split(samples, scales))
     return samples.reshape(shape)
+
+
+def fill_in_threads(
+    fill: Callable[[Integers, Scales, RandomWords], None], parts: Iterable[tuple[Integers, Scales]]
+) -> None:
+    """Fill each part in a thread with random words of its own; the parts share no memory that is written."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        tasks = [pool.submit(fill, *part, SystemWords()) for part in parts]
+    for task in tasks:
+        task.result()  # raises what the thread raised
 
 
 def _shape_of(size: int | tuple[int, ...] | None, scales: Scales) -> tuple[int, ...]:
@@ -70,7 +77,7 @@ def _shape_of(size: int | tuple[int, ...] | None, scales: Scales) -> tuple[int, 
 
 
 def _split(samples: Integers, scales: Scales) -> Iterator[tuple[Integers, Scales]]:
-    """Cut the work into one part for each thread; the parts share no memory that is written."""
+    """Cut the work into one part for each thread."""
     cuts = [samples.size * part // THREADS for part in range(THREADS + 1)]
     for start, stop in pairwise(cuts):
         yield samples[start:stop], scales.between(start, stop)
