@@ -1,13 +1,14 @@
 """The checks of mechanisms that publish step by step (docs/proofs/refined-tree.md), as plain functions.
 
 What they publish at a step depends on earlier outputs, so a pair of neighbours is compared output by output: given the
-outputs, all parts and scales are fixed, and the log-ratio of their probabilities is a sum over the parts.
+outputs, all parts and scales are fixed, and the log-ratio of their probabilities is a sum over the parts. A value that
+was sharpened is its successor plus noise that does not depend on the table (docs/proofs/sharpened-noise.md), so that
+it adds nothing to the sum.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
 
 import numpy as np
 import pytest
@@ -19,11 +20,11 @@ from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube
 from veilcube.curator.mechanisms import AdaptiveMechanism, adaptive, refined_tree
-from veilcube.curator.noise import discrete_laplace, joint_laplace
+from veilcube.curator.noise import discrete_laplace, joint_laplace, sharpened_laplace
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyUnit, epsilon_of
 from veilcube.privacy.event import laplace_events
-from veilcube.release import NoisyMeasurement
+from veilcube.release import NoisyMeasurement, in_force
 from veilcube.schema import Schema
 
 PAIRS_REPLAYED = 25
@@ -43,6 +44,15 @@ class RecordedNoise:
     def jointly(self, scales: Sequence[Fraction], trees: int) -> NDArray[np.int64]:
         self.draws += joint_draws(scales, trees)
         return joint_laplace(scales, trees, source=self._source)
+
+    def sharpened(self, noise: NDArray[np.int64], scales: Sequence[Fraction], added: Fraction) -> NDArray[np.int64]:
+        self.draws.append(Draw(sharper_scale(scales, added), noise.shape))
+        return sharpened_laplace(noise, scales, added, source=self._source)
+
+
+def sharper_scale(scales: Sequence[Fraction], added: Fraction) -> Fraction:
+    """Return the scale of noise whose rates add up."""
+    return 1 / sum((1 / Fraction(scale) for scale in (*scales, added)), start=Fraction(0))
 
 
 def joint_draws(scales: Sequence[Fraction], trees: int) -> list[Draw]:
@@ -66,6 +76,9 @@ class ReplayedNoise:
         for draw in joint_draws(scales, trees):
             leaves = self(draw.scale, draw.shape)
         return leaves.reshape(trees, -1)
+
+    def sharpened(self, noise: NDArray[np.int64], scales: Sequence[Fraction], added: Fraction) -> NDArray[np.int64]:
+        return self(sharper_scale(scales, added), noise.shape)
 
     @property
     def is_used_up(self) -> bool:
@@ -101,20 +114,31 @@ def nodes_of(part: NoisyMeasurement) -> tuple[str, tuple[int, ...]]:
 
 @dataclass
 class ScriptedStops:
-    """Decisions written out beforehand, in place of those of the posterior."""
+    """Decisions in place of those of the posterior: as a script says, and no where it has ended, which is noted."""
 
     script: list[bool]
+    taken: list[bool] = field(default_factory=list)
 
-    def __call__(self, _: object, level: int, active: NDArray[np.int64], threshold: float) -> NDArray[np.bool_]:
-        taken, self.script = self.script[: active.size], self.script[active.size :]
-        return np.array(taken, dtype=bool)
+    def stops(self, _: object, level: int, active: NDArray[np.int64], threshold: float) -> NDArray[np.bool_]:
+        begin, end = len(self.taken), len(self.taken) + active.size
+        self.taken += [number < len(self.script) and self.script[number] for number in range(begin, end)]
+        return np.array(self.taken[begin:], dtype=bool)
+
+    is_small = stops
 
     def is_rich(self, refinement: object, level: int, active: NDArray[np.int64], least: float) -> NDArray[np.bool_]:
         """Only whole nodes may be rich, so the others need no decision."""
         whole = refinement.tree.is_whole(level)[active]
         found = np.zeros(active.size, dtype=bool)
-        found[whole] = self(None, level, active[whole], least)
+        found[whole] = self.stops(refinement, level, active[whole], least)
         return found
+
+    def next_script(self) -> list[bool] | None:
+        """Return the script after this one, as binary numbers are counted; None after the last."""
+        kept = list(self.taken)
+        while kept and kept[-1]:
+            kept.pop()
+        return [*kept[:-1], True] if kept else None
 
 
 def every_partition(cells: int) -> Iterator[NDArray[np.int64]]:
@@ -134,21 +158,20 @@ def every_course(member: MechanismMember, schema: Schema, chosen: Plan) -> Itera
                 patch.setattr(adaptive, "_chosen_regions", lambda *_, found=labels: found.reshape(schema.shape))
                 yield measure(member, cube, chosen, RecordedNoise(1))
         return
-    tree, design = chosen.operator.tree, chosen.design
-    decisions = sum(tree.nodes(level) for level in design.levels[:-1])
-    decisions += sum(tree.cells >> level for level in design.levels[:-1] if level > 1 and design.rich < np.inf)
-    decisions += (tree.cells >> design.levels[0]) if design.survey else 0
+    script: list[bool] | None = []
     seen = set()
-    for script in product([False, True], repeat=decisions):
+    while script is not None:
+        decisions = ScriptedStops(script)
         with pytest.MonkeyPatch.context() as patch:
-            stops = ScriptedStops(list(script))
-            patch.setattr(refined_tree._Refinement, "stops", lambda *given, stops=stops: stops(*given))
-            patch.setattr(refined_tree._Refinement, "is_rich", lambda *given, stops=stops: stops.is_rich(*given))
+            for name in ("stops", "is_small", "is_rich"):
+                decide = getattr(decisions, name)
+                patch.setattr(refined_tree._Refinement, name, lambda *given, decide=decide: decide(*given))
             published = measure(member, cube, chosen, RecordedNoise(1))
         course = tuple((nodes_of(part), part.noise.scale) for part in published)
         if course not in seen:
             seen.add(course)
             yield published
+        script = decisions.next_script()
 
 
 @dataclass(frozen=True)
@@ -179,7 +202,7 @@ def _loss(
 ) -> float:
     return sum(
         largest_log_ratio(int(shift), part.noise.scale, known)
-        for part in published
+        for part in in_force(published)
         for shift in part.operator.apply(change).ravel()
     )
 
@@ -206,7 +229,7 @@ def check_event(member: MechanismMember, neighbours: str, unit: PrivacyUnit) -> 
     for schema in SCHEMAS:
         chosen = plan_of(member, schema, "2/3", neighbours, unit)
         claim = member.mechanism.claim(chosen)
-        drawn = {part.noise.scale for course in every_course(member, schema, chosen) for part in course}
+        drawn = {part.noise.charged for course in every_course(member, schema, chosen) for part in course}
         assert {event.scale for event in laplace_events(claim.event)} == drawn
         assert {event.sensitivity for event in laplace_events(claim.event)} == {chosen.step_sensitivity}
         assert epsilon_of(claim.event) == claim.epsilon == chosen.epsilon

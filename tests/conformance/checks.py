@@ -1,5 +1,6 @@
 """The checks that every mechanism inherits, as plain functions, so that a broken copy can be shown to fail them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -17,7 +18,7 @@ from veilcube.curator.mechanisms import RefinedTreeMechanism
 from veilcube.curator.noise import discrete_laplace
 from veilcube.planner import Plan, plan
 from veilcube.privacy import LaplaceEvent, PrivacyUnit, epsilon_of
-from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.privacy.noise import DiscreteLaplace, SharpenedLaplace
 from veilcube.release import NoisyMeasurement
 from veilcube.schema import Ordinal, Schema
 
@@ -46,6 +47,9 @@ class ZeroNoise:
         self.draws.append(Draw(Fraction(scale), tuple(shape)))
         return np.zeros(shape, dtype=np.int64)
 
+    def sharpened(self, noise: NDArray[np.int64], scales: Sequence[Fraction], added: Fraction) -> NDArray[np.int64]:
+        return self(SharpenedLaplace.of(1 / sum(1 / scale for scale in scales), added).scale, noise.shape)
+
 
 def plan_of(member: MechanismMember, schema: Schema, epsilon: str, neighbours: str, unit: PrivacyUnit) -> Plan:
     max_rows = unit.max_rows if unit.kind == "person" else None
@@ -55,7 +59,11 @@ def plan_of(member: MechanismMember, schema: Schema, epsilon: str, neighbours: s
 def measure(member: MechanismMember, cube: Cube, chosen: Plan, draw_noise: object) -> tuple[NoisyMeasurement, ...]:
     mechanism = member.mechanism
     if isinstance(mechanism, RefinedTreeMechanism):
-        mechanism = replace(mechanism, draw_jointly=getattr(draw_noise, "jointly", mechanism.draw_jointly))
+        mechanism = replace(
+            mechanism,
+            draw_jointly=getattr(draw_noise, "jointly", mechanism.draw_jointly),
+            sharpen=getattr(draw_noise, "sharpened", mechanism.sharpen),
+        )
     return mechanism.measure(cube, chosen, Receipt.uncharged(mechanism.claim(chosen)), draw_noise)
 
 

@@ -5,14 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conformance.adaptive import RecordedNoise
 from conformance.checks import ZeroNoise, measure, plan_of
 from conformance.members import ADAPTIVE, ESTIMATORS, MECHANISMS, EstimatorMember
 from conformance.small_tables import SCHEMAS, cube_of
-from support.seeded import SeededWords
 from veilcube.analyst import Release, open_release
 from veilcube.curator.cube import Cube
-from veilcube.curator.ledger import Receipt
-from veilcube.curator.noise import discrete_laplace
 from veilcube.errors import QueryError
 from veilcube.planner import Strategy
 from veilcube.privacy import PrivacyUnit
@@ -40,16 +38,7 @@ def released(strategy: Strategy, cube: Cube, epsilon: str, seed: int | None) -> 
     mechanism = next(member for member in (*MECHANISMS, *ADAPTIVE) if member.strategy == strategy)
     chosen = plan_of(mechanism, cube.schema, epsilon, "add-remove", cube.unit)
     claim = mechanism.mechanism.claim(chosen)
-    if seed is None:
-        measured = measure(mechanism, cube, chosen, ZeroNoise())
-    else:
-        source = SeededWords(seed)
-        measured = mechanism.mechanism.measure(
-            cube,
-            chosen,
-            Receipt.uncharged(claim),
-            lambda scale, shape: discrete_laplace(scale, shape, source=source),
-        )
+    measured = measure(mechanism, cube, chosen, ZeroNoise() if seed is None else RecordedNoise(seed))
     return Release(ReleaseRecord(cube.schema, claim, measured, chosen.to_dict(), "2026-01-01T00:00:00+00:00", "test"))
 
 

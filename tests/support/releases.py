@@ -11,7 +11,7 @@ from veilcube.analyst import Release
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms import RefinedTreeMechanism, mechanism_for
-from veilcube.curator.noise import discrete_laplace, joint_laplace
+from veilcube.curator.noise import discrete_laplace, joint_laplace, sharpened_laplace
 from veilcube.planner import plan
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Schema
@@ -34,7 +34,10 @@ def release_of(
         none = np.zeros((trees, 2 ** (len(scales) - 1)), dtype=np.int64)
         return none if source is None else joint_laplace(scales, trees, source=source)
 
+    def sharpen(noise: NDArray[np.int64], scales: Sequence[Fraction], added: Fraction) -> NDArray[np.int64]:
+        return noise if source is None else sharpened_laplace(noise, scales, added, source=source)
+
     if isinstance(mechanism, RefinedTreeMechanism):
-        mechanism = RefinedTreeMechanism(draw_jointly)
+        mechanism = RefinedTreeMechanism(draw_jointly, sharpen)
     measured = mechanism.measure(cube, chosen, Receipt.uncharged(claim), draw)
     return Release(ReleaseRecord(schema, claim, measured, chosen.to_dict(), "2026-01-01T00:00:00+00:00", "test"))

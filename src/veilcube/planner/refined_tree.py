@@ -16,7 +16,7 @@ from veilcube.operators.halving import halving_depth
 from veilcube.planner.joint_weights import TALLEST, shares_below, shares_with_root
 from veilcube.planner.weights import multipliers_of
 from veilcube.privacy import Event, LaplaceEvent, ParallelEvent, SequentialEvent, scale_for
-from veilcube.privacy.noise import DiscreteLaplace, JointLaplace
+from veilcube.privacy.noise import DiscreteLaplace, JointLaplace, SharpenedLaplace
 from veilcube.schema import Ordinal, Schema
 
 MOST_CELLS = 2**18
@@ -32,6 +32,8 @@ SURVEYED_LEVEL, SURVEY = 9, Fraction(1, 200)
 # Joint noise of taller blocks takes long to draw.
 TALLEST_BLOCK = 9
 STEPS_OF_A_SHORT_LINE = 3
+# Nodes that stop are measured together only if they seem to hold less than this part of what would let them go on.
+SMALL = 0.5
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,11 @@ class RefinedDesign:
     """Levels from coarse to fine, the last being the cells; their shares of the budget; and the stops' thresholds.
 
     A node of level k is refined no further if its count seems to be below ``thresholds[k]`` noise scales. If it seems
-    to hold more than ``rich`` rows a cell, in units of sensitivity / epsilon, all below it is measured at once with
-    joint noise. A ``survey`` of the first level with that share of the budget, if any, finds such nodes before the
-    steps; ``surveyed`` are the levels of the nodes that are then measured at once: the first one and some above it.
+    to hold less than the part ``small`` of that, it is measured once more together with neighbours of which the same is
+    true; else its own value is sharpened. If it seems to hold more than ``rich`` rows a cell, in units of sensitivity /
+    epsilon, all below it is measured at once with joint noise. A ``survey`` of the first level with that share of the
+    budget, if any, finds such nodes before the steps; ``surveyed`` are the levels of the nodes that are then measured
+    at once: the first one and some above it.
     """
 
     levels: tuple[int, ...]
@@ -50,13 +54,17 @@ class RefinedDesign:
     rich: float = inf
     survey: Fraction = Fraction(0)
     surveyed: tuple[int, ...] = ()
+    small: float = SMALL
 
     def scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
         """Return the noise scale of each step."""
         return tuple(scale_for(epsilon * (1 - self.survey) * weight, sensitivity) for weight in self.weights)
 
     def refund_scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
-        """Return the scale with which nodes that stop at each step but the last are measured once more."""
+        """Return the scale with which nodes that stop at each step but the last are measured once more.
+
+        Where a node's own value is sharpened, that is the scale of what is added.
+        """
         return tuple(scale_for(epsilon * self._left_after(step), sensitivity) for step in range(len(self.weights) - 1))
 
     def survey_scale(self, epsilon: Fraction, sensitivity: int) -> Fraction:
@@ -90,15 +98,19 @@ class RefinedDesign:
         def add(level: int, noise: DiscreteLaplace) -> None:
             found.append((NodeCounts(tree, level, tree.nodes(level)), noise))
 
+        scales = self.scales(epsilon, sensitivity)
+        looks: list[DiscreteLaplace] = [DiscreteLaplace(scale) for scale in scales]
         if self.survey:
             add(self.levels[0], DiscreteLaplace(self.survey_scale(epsilon, sensitivity)))
+            looks[0] = SharpenedLaplace.of(self.survey_scale(epsilon, sensitivity), scales[0])
         for level in self.surveyed:
             for height, scale in enumerate(self.surveyed_scales(level, epsilon, sensitivity)):
                 add(height, JointLaplace(scale))
-        for level, scale in zip(self.levels, self.scales(epsilon, sensitivity), strict=True):
-            add(level, DiscreteLaplace(scale))
+        for level, look in zip(self.levels, looks, strict=True):
+            add(level, look)
         for step, scale in enumerate(self.refund_scales(epsilon, sensitivity)):
-            for above in range(self.levels[step], tree.depth + 1):
+            add(self.levels[step], SharpenedLaplace.of(looks[step].scale, scale))
+            for above in range(self.levels[step] + 1, tree.depth + 1):
                 add(above, DiscreteLaplace(scale))
             for height, joint in enumerate(self.joint_scales(step, epsilon, sensitivity)):
                 add(height, JointLaplace(joint))

@@ -46,6 +46,8 @@ NODES_WORTH_A_THREAD = 64
 STEPS_IN_A_SCALE = 96
 # What a class's weights are drawn to in each round, in splits seen: those of its whole level, and those to equal ones.
 PRIOR_SPLITS = 0.5
+# The same for a level, in splits of the next finer level that was seen: coarse levels have few nodes to learn from.
+FINER_SPLITS = 5.0
 # All rounds but the last go further than expectation-maximisation would, which is slow near the borders of the simplex.
 STRIDE = 2.0
 LARGEST_STRIDE = 1e3
@@ -195,13 +197,24 @@ def _weights(law: SplitLaw, even: SplitLaw, splits: Floats, credit: Floats) -> F
     splits[:, 0] = 0.0  # a count of nothing splits in one way only and tells nothing
     ratios = np.divide(splits, law.rows, out=np.zeros_like(splits), where=law.rows > 0)
     credit += law.weights * matched(ratios, component_rows())
-    levels = credit.reshape(-1, SIDES, COMPONENTS).sum(axis=1) + PRIOR_SPLITS * even.weights[:1]
-    levels /= levels.sum(axis=1, keepdims=True)
-    of_class = np.repeat(levels, SIDES, axis=0)
+    of_class = np.repeat(_weights_of_levels(credit, even), SIDES, axis=0)
     is_unseen = credit.sum(axis=1) == 0.0
     of_class[is_unseen, ALL_LEFT] = of_class[is_unseen, ALL_RIGHT] = of_class[is_unseen, ALL_LEFT:].mean(axis=1)
     weights = credit + PRIOR_SPLITS * of_class
     weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def _weights_of_levels(credit: Floats, even: SplitLaw) -> Floats:
+    """Return each level's weights: what it shows, drawn to equal weights and to those of the level below it."""
+    seen = credit.reshape(-1, SIDES, COMPONENTS).sum(axis=1)
+    weights: Floats = np.empty(seen.shape)
+    finer = np.zeros(COMPONENTS)
+    for level, here in enumerate(seen):
+        drawn = here + PRIOR_SPLITS * even.weights[0] + FINER_SPLITS * finer
+        weights[level] = drawn / drawn.sum()
+        if here.sum() >= PRIOR_SPLITS:
+            finer = weights[level]
     return weights
 
 

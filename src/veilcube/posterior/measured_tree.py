@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.operators import HalvingTree, NodeCounts
-from veilcube.release import NoisyMeasurement
+from veilcube.release import NoisyMeasurement, in_force
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -26,9 +26,12 @@ class NodeValues:
 
 
 def node_values(measurements: Sequence[NoisyMeasurement]) -> list[NodeValues]:
-    """Return the noisy counts of nodes that a refined tree published; raises TypeError if others are among them."""
+    """Return the noisy counts of nodes that a refined tree published, but those that sharper ones took the place of.
+
+    Raises TypeError if others than nodes are among them.
+    """
     found = []
-    for part in measurements:
+    for part in in_force(measurements):
         if not isinstance(part.operator, NodeCounts):
             raise TypeError("a measurement is not of nodes of a halving tree")
         found.append(NodeValues(part.operator.level, part.operator.chosen, part.values, float(part.noise.scale)))

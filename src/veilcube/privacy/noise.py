@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilcube.errors import PrivacyError
 from veilcube.privacy.ratio import read_ratio
 
-KIND, JOINT_KIND = "discrete-laplace", "joint-discrete-laplace"
+KIND, JOINT_KIND, SHARPENED_KIND = "discrete-laplace", "joint-discrete-laplace", "sharpened-discrete-laplace"
 # Outside these scales the sixth cumulant leaves the range of a double; no count that fits in 64 bits needs more.
 SMALLEST_SCALE = Fraction(1, 2**64)
 LARGEST_SCALE = Fraction(2**128)
@@ -56,6 +56,11 @@ class DiscreteLaplace:
     def rate(self) -> float:
         """1/t, the decay of the log-probability per unit; the law's moment generating function is finite below it."""
         return float(1 / self.scale)
+
+    @property
+    def charged(self) -> Fraction:
+        """The scale that a privacy event states for this noise: 1/scale is what it adds to a row's cost."""
+        return self.scale
 
     @cached_property
     def variance(self) -> float:
@@ -97,18 +102,25 @@ class DiscreteLaplace:
     @classmethod
     def from_json(cls, document: Mapping[str, object]) -> "DiscreteLaplace":
         """Read what ``to_json`` wrote; the text is untrusted, so anything else is refused."""
-        law = {KIND: DiscreteLaplace, JOINT_KIND: JointLaplace}.get(str(document.get("kind")))
+        kind = str(document.get("kind"))
+        if kind == SHARPENED_KIND:
+            return SharpenedLaplace(_read_scale(document.get("scale")), _read_scale(document.get("added")))
+        law = {KIND: DiscreteLaplace, JOINT_KIND: JointLaplace}.get(kind)
         if law is None:
             raise PrivacyError(
-                f'the kind of noise is not known here: only "{KIND}" and "{JOINT_KIND}" can be read, so update veilcube'
+                f'the kind of noise is not known here: only "{KIND}", "{JOINT_KIND}" and "{SHARPENED_KIND}" can be '
+                "read, so update veilcube"
             )
-        try:
-            scale = read_ratio(document.get("scale"), _MAX_DIGITS)
-        except ValueError as problem:
-            raise PrivacyError(
-                'the noise scale must be an exact ratio in text such as "7/2": repair or remake the file'
-            ) from problem
-        return law(scale)
+        return law(_read_scale(document.get("scale")))
+
+
+def _read_scale(text: object) -> Fraction:
+    try:
+        return read_ratio(text, _MAX_DIGITS)
+    except ValueError as problem:
+        raise PrivacyError(
+            'the noise scale must be an exact ratio in text such as "7/2": repair or remake the file'
+        ) from problem
 
 
 @dataclass(frozen=True)
@@ -124,3 +136,45 @@ class JointLaplace(DiscreteLaplace):
 
     def __str__(self) -> str:
         return f"discrete Laplace noise of scale {self.scale}, drawn jointly with the levels around it"
+
+
+@dataclass(frozen=True)
+class SharpenedLaplace(DiscreteLaplace):
+    """Noise that takes the place of larger noise which was published of the same nodes before.
+
+    The earlier value is this one plus further noise that tells nothing about the count, so both together cost what this
+    one costs: 1/scale, which is what was spent before plus 1/``added`` (docs/proofs/sharpened-noise.md). Whoever has
+    this value has no use for the earlier one.
+    """
+
+    added: Fraction
+    kind: ClassVar[str] = SHARPENED_KIND
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        DiscreteLaplace(self.added)
+        object.__setattr__(self, "added", Fraction(self.added))
+        if self.added <= self.scale:
+            raise PrivacyError("noise is sharpened by adding to a budget that was spent before: repair the file")
+
+    @classmethod
+    def of(cls, before: Fraction, added: Fraction) -> "SharpenedLaplace":
+        """Return what noise of scale ``before`` becomes by spending 1/``added`` more."""
+        return cls(1 / (1 / Fraction(before) + 1 / Fraction(added)), added)
+
+    @property
+    def before(self) -> Fraction:
+        """The scale of the noise whose place it takes."""
+        return 1 / (1 / self.scale - 1 / self.added)
+
+    @property
+    def charged(self) -> Fraction:
+        """The scale of what was added."""
+        return self.added
+
+    def __str__(self) -> str:
+        return f"discrete Laplace noise of scale {self.scale}, in place of scale {self.before} before"
+
+    def to_json(self) -> dict[str, str]:
+        """The law as plain data, with what was added."""
+        return {**super().to_json(), "added": str(self.added)}

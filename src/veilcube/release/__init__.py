@@ -5,12 +5,14 @@ from veilcube.release.history import History
 from veilcube.release.joint_blocks import JointBlocks, joint_blocks
 from veilcube.release.measurement import NoisyMeasurement
 from veilcube.release.record import ReleaseRecord
+from veilcube.release.sharpening import in_force
 
 __all__ = [
     "History",
     "JointBlocks",
     "NoisyMeasurement",
     "ReleaseRecord",
+    "in_force",
     "joint_blocks",
     "open_record",
     "require_savable",

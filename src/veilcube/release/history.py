@@ -16,6 +16,7 @@ from veilcube.errors import QueryError
 from veilcube.query import LinearQueries, Workload
 from veilcube.release.history_rows import MOST_ROWS, measured_queries
 from veilcube.release.record import ReleaseRecord
+from veilcube.release.sharpening import in_force
 from veilcube.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -132,7 +133,7 @@ class History:
     def of_release(cls, record: ReleaseRecord, *, most_rows: int = MOST_ROWS) -> "History":
         """Return every measurement of a release as a query with its answer and the exact variance of its noise."""
         parts = []
-        for measurement in record.measurements:
+        for measurement in in_force(record.measurements):
             queries, multipliers = measured_queries(record.schema, measurement.operator, most_rows)
             if len(queries):
                 values = measurement.values.ravel() / multipliers

@@ -13,6 +13,7 @@ from veilcube.privacy import PrivacyStatement, epsilon_of, unit_sensitivity
 from veilcube.privacy.event import laplace_events
 from veilcube.release.joint_blocks import joint_blocks
 from veilcube.release.measurement import NoisyMeasurement, sensitivity_of
+from veilcube.release.sharpening import in_force
 from veilcube.schema import Schema
 
 LARGEST_SUM = 2**62
@@ -51,9 +52,10 @@ class ReleaseRecord:
         if self.statement.epsilon <= 0 or epsilon_of(self.statement.event) <= 0:
             raise ReleaseFileError("a release must state an epsilon above 0 and the event that spends it")
         declared = {event.scale for event in laplace_events(self.statement.event)}
-        if not declared.issuperset(measurement.noise.scale for measurement in self.measurements):
+        if not declared.issuperset(measurement.noise.charged for measurement in self.measurements):
             raise ReleaseFileError("a measurement of the release has other noise than its privacy statement declares")
         joint_blocks(self.measurements)
+        in_force(self.measurements)  # raises where sharpened values do not fit
         if not self._has_known_parts:
             raise ReleaseFileError("regions of a release are measured once, after its cells; remake the release")
         if not self._declares_enough:
@@ -72,8 +74,8 @@ class ReleaseRecord:
         """Whether the statement declares no less than the measurements reveal.
 
         Nodes of a refined tree that share no cell reveal together what one of them does, so there the cost of the
-        dearest cell counts: one likelihood ratio for each node above it. Other measurements add up, and each needs an
-        event of its own with at least its sensitivity.
+        dearest cell counts: one likelihood ratio for each node above it, and for a sharpened value what was added.
+        Other measurements add up, and each needs an event of its own with at least its sensitivity.
         """
         unit, neighbours = self.statement.unit, self.statement.neighbours
         spent = epsilon_of(self.statement.event)
@@ -104,13 +106,14 @@ def _is_matched(needed: Sequence[tuple[Fraction, int]], declared: Sequence[tuple
 
 
 def _dearest_cell(parts: Sequence[tuple[NoisyMeasurement, NodeCounts]]) -> float:
-    """Return the largest sum of 1 / scale over the measured nodes that hold one cell."""
+    """Return the largest sum of 1 / charged scale over the measured nodes that hold one cell."""
     tree = parts[0][1].tree
     changes = np.zeros(tree.cells + 1)
     for part, operator in parts:
         borders = np.append(tree.starts(operator.level), tree.cells)
-        np.add.at(changes, borders[operator.chosen], part.noise.rate)
-        np.add.at(changes, borders[operator.chosen + 1], -part.noise.rate)
+        spent = float(1 / part.noise.charged)
+        np.add.at(changes, borders[operator.chosen], spent)
+        np.add.at(changes, borders[operator.chosen + 1], -spent)
     return float(np.cumsum(changes).max())
 
 

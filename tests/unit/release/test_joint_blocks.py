@@ -87,6 +87,6 @@ def test_a_deep_hierarchy_without_whole_nodes_has_no_survey() -> None:
 def test_joint_noise_is_not_drawn_for_nodes_with_missing_cells() -> None:
     from veilcube.curator.mechanisms.refined_tree import _Refinement
 
-    refinement = _Refinement(np.zeros(13, np.int64), TREE, lambda *_: None, lambda *_: None)
+    refinement = _Refinement(np.zeros(13, np.int64), TREE, *[lambda *_: None] * 3)
     with pytest.raises(PlanError, match="each of their positions"):
         refinement.measure_below(3, np.array([1]), [Fraction(1)] * 4)

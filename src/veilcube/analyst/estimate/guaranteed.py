@@ -1,10 +1,11 @@
 """Intervals that hold whatever the data are: from the noise alone, without any prior.
 
 A release of one linear measurement has them already: those of least squares. In a refined tree, what decided a stop is
-no longer unbiased; but no decision ever looks at a cell's last measurement (a refund, or the last step). Those last
-measurements belong to disjoint nodes, and their noises are independent of which nodes they are. With n_v their exact
-counts, a query that holds some nodes whole and cuts others has a count between Σ_whole n_v and Σ_whole n_v + Σ_cut n_v,
-so the lower end of an interval for the first and the upper end for the second make an interval for the count
+no longer unbiased; but no decision ever looks at what is drawn for a cell's last measurement (a refund, or the last
+step). Those last measurements belong to disjoint nodes, and what is drawn for them is independent of which nodes they
+are. A sharpened value holds older noise as well, but lies between bounds that are fresh. With n_v their exact counts, a
+query that holds some nodes whole and cuts others has a count between Σ_whole n_v and Σ_whole n_v + Σ_cut n_v, so the
+lower end of an interval for the first and the upper end for the second make an interval for the count
 (docs/proofs/intervals.md). Where the last measurements were drawn jointly, ``JointReach`` bounds their sum.
 """
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainccinv
 
 from veilcube.analyst.estimate.base import Estimate, Estimates
 from veilcube.analyst.estimate.cells_and_regions import blocks_of, is_adaptive
@@ -19,7 +21,7 @@ from veilcube.analyst.estimate.joint_reach import JointReach
 from veilcube.analyst.estimate.least_squares import IdentityEstimate, LeastSquares
 from veilcube.errors import QueryError
 from veilcube.operators import HalvingTree, NodeCounts
-from veilcube.privacy.noise import DiscreteLaplace, JointLaplace
+from veilcube.privacy.noise import DiscreteLaplace, JointLaplace, SharpenedLaplace
 from veilcube.privacy.summed_noise import half_widths
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Region
@@ -150,8 +152,21 @@ class _LastMeasurements:
         for number in alone:
             noise = self.laws[number]
             terms = weights[:, self.law_of == number].sum(axis=1).astype(np.int64)
-            widths += half_widths(noise, terms, split)
+            if isinstance(noise, SharpenedLaplace):
+                widths += _reach_of_sharpened(noise, terms, 1.0 - split)
+            else:
+                widths += half_widths(noise, terms, split)
         return widths
+
+
+def _reach_of_sharpened(noise: SharpenedLaplace, terms: Integers, missed: float) -> Floats:
+    """Return w with P(sum > w) and P(sum < -w) at most half of ``missed``, whatever decided that nodes were sharpened.
+
+    Each noise lies between minus one and plus one fresh geometric variable of the scale that was added, and that is at
+    most an exponential one: their sum is at most a gamma variable (docs/proofs/intervals.md).
+    """
+    reach: Floats = float(noise.added) * gammainccinv(np.maximum(terms, 1), missed / 2)
+    return np.where(terms > 0, reach, 0.0)
 
 
 def _joined(bounds: list[Estimates]) -> Estimates:

@@ -1,9 +1,10 @@
 """The refined tree: counts of coarse nodes first, of finer ones only where it pays, the budget refunded elsewhere.
 
 Claim: a row lies in one node of each level. The step that measures some nodes of a level with noise of scale
-d / (ε w) costs it ε w; a node that stops is measured once more with all that its cells have left, and below a rich node
-all levels are measured at once with joint noise, whose costs add up to what is left. Which nodes stop or are rich
-depends on earlier outputs only, and every cell's path spends exactly ε: docs/proofs/refined-tree.md, Theorem 1.
+d / (ε w) costs it ε w; what its cells have left when a node stops sharpens the node's own value, or measures it once
+more together with neighbours; below a rich node all levels are measured at once with joint noise, whose costs add up to
+what is left. Which nodes stop or are rich depends on earlier outputs only, and every cell's path spends exactly ε:
+docs/proofs/refined-tree.md, Theorem 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,20 +18,22 @@ from numpy.typing import NDArray
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
-from veilcube.curator.noise import joint_laplace
+from veilcube.curator.noise import joint_laplace, sharpened_laplace
 from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.planner import Plan
 from veilcube.planner.refined_tree import RefinedDesign
 from veilcube.posterior import Belief, MeasuredTree, SplitLaw, node_values, propagate
 from veilcube.privacy import PrivacyStatement
-from veilcube.privacy.noise import DiscreteLaplace, JointLaplace
+from veilcube.privacy.noise import DiscreteLaplace, JointLaplace, SharpenedLaplace
 from veilcube.release import NoisyMeasurement
 
 PROOF = "docs/proofs/refined-tree.md#theorem-1"
 Integers = NDArray[np.int64]
 # Draws the leaves' noise of binary trees from their scales by height; the conformance suite passes recorders.
 JointSampler: TypeAlias = Callable[[Sequence[Fraction], int], Integers]
+# Draws what takes the place of noise whose rates, one over each scale, add up, for one over another scale more.
+Sharpener: TypeAlias = Callable[[Integers, Sequence[Fraction], Fraction], Integers]
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class RefinedTreeMechanism:
     """Measures step by step and decides from what it has published where to go on."""
 
     draw_jointly: JointSampler = joint_laplace
+    sharpen: Sharpener = sharpened_laplace
 
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return the promise: the plan's epsilon, by steps whose costs add up to it along every path."""
@@ -49,19 +53,19 @@ class RefinedTreeMechanism:
         """Return the measurements of all steps; the charge is redeemed before the first random bit."""
         redeem_for(receipt, self.claim(plan))
         tree, design = HalvingTree.of(plan.schema), _design_of(plan)
-        refinement = _Refinement(cube.exact_counts, tree, draw_noise, self.draw_jointly)
+        refinement = _Refinement(cube.exact_counts, tree, draw_noise, self.draw_jointly, self.sharpen)
         spending = (plan.epsilon, plan.step_sensitivity)
         active = np.arange(tree.nodes(design.levels[0]))
         if design.survey:
             active = _without_surveyed(refinement, design, active, spending)
         scales, refunds = design.scales(*spending), design.refund_scales(*spending)
         for step, (level, scale) in enumerate(zip(design.levels, scales, strict=True)):
-            refinement.measure(level, active, scale)
+            refinement.look(level, active, scale)
             if step == len(refunds) or not active.size:
                 break
-            stops = refinement.stops(level, active, design.thresholds[step] * float(scale))
-            for above, nodes in _highest(tree, level, active[stops], tree.depth):
-                refinement.measure(above, nodes, refunds[step], is_refund=True)
+            threshold = design.thresholds[step] * float(scale)
+            stops = refinement.stops(level, active, threshold)
+            refinement.refund(level, active[stops], design.small * threshold, refunds[step])
             goes_on = active[~stops]
             joint = design.joint_scales(step, *spending)
             if joint:
@@ -77,7 +81,7 @@ def _without_surveyed(
 ) -> Integers:
     """Survey the first level, measure the highest nodes that are rich all over at once, and return the others."""
     level, tree = design.levels[0], refinement.tree
-    refinement.measure(level, active, design.survey_scale(*spending))
+    refinement.look(level, active, design.survey_scale(*spending))
     is_rich = refinement.is_rich(level, active, design.rich_count(level, *spending))
     for above, nodes in _highest(tree, level, active[is_rich], design.surveyed[-1], is_whole=True):
         refinement.measure_below(above, nodes, design.surveyed_scales(above, *spending))
@@ -94,12 +98,19 @@ class _Refinement:
     """What has been measured so far."""
 
     def __init__(
-        self, exact: Integers, tree: HalvingTree, draw_noise: NoiseSampler, draw_jointly: JointSampler
+        self,
+        exact: Integers,
+        tree: HalvingTree,
+        draw_noise: NoiseSampler,
+        draw_jointly: JointSampler,
+        sharpen: Sharpener,
     ) -> None:
         self._exact, self.tree = exact, tree
-        self._draw_noise, self._draw_jointly = draw_noise, draw_jointly
+        self._draw_noise, self._draw_jointly, self._sharpen = draw_noise, draw_jointly, sharpen
         self._published: list[NoisyMeasurement] = []
         self._decisive: list[NoisyMeasurement] = []
+        # Of every level that decisions look at: the last values, and the scales behind them, whose rates add up.
+        self._looks: dict[int, tuple[Integers, tuple[Fraction, ...]]] = {}
         self._belief: Belief
         self._believed = 0
 
@@ -108,20 +119,51 @@ class _Refinement:
         """All measurements, in their order."""
         return tuple(self._published)
 
-    def measure(self, level: int, nodes: Integers, scale: Fraction, *, is_refund: bool = False) -> None:
-        """Publish the noisy counts of some nodes of one level.
-
-        Refunds never take part in a decision: so their noise, and that of the last step, is independent of which nodes
-        are measured, which intervals that hold for all data rely on.
-        """
+    def look(self, level: int, nodes: Integers, scale: Fraction) -> None:
+        """Publish the noisy counts of some nodes of one level for decisions; sharpen those that they have already."""
         if not nodes.size:
             return
+        if level in self._looks:
+            part = self._sharper(level, nodes, scale)
+            scales = (*self._looks[level][1], scale)
+        else:
+            part, scales = self._measured(level, nodes, scale), (scale,)
+        values = np.zeros(self.tree.nodes(level), dtype=np.int64)
+        values[nodes] = part.values
+        self._looks[level] = values, scales
+        self._published.append(part)
+        self._decisive.append(part)
+
+    def refund(self, level: int, stopped: Integers, small: float, scale: Fraction) -> None:
+        """Spend what is left on nodes that stopped: on neighbours of small counts together, on each other one alone.
+
+        Refunds never take part in a decision: so their fresh noise, and that of the last step, is independent of which
+        nodes are measured, which intervals that hold for all data rely on.
+        """
+        is_small = self.is_small(level, stopped, small)
+        alone = [stopped[~is_small]]
+        for above, nodes in _highest(self.tree, level, stopped[is_small], self.tree.depth):
+            if above == level:
+                alone.append(nodes)
+            else:
+                self._published.append(self._measured(above, nodes, scale))
+        lone = np.sort(np.concatenate(alone))
+        if lone.size:
+            self._published.append(self._sharper(level, lone, scale))
+
+    def _measured(self, level: int, nodes: Integers, scale: Fraction) -> NoisyMeasurement:
         operator = NodeCounts(self.tree, level, nodes.size, nodes)
         values = self._draw_noise(scale, operator.measurement_shape)
         values += operator.apply(self._exact)
-        self._published.append(NoisyMeasurement(operator, values, DiscreteLaplace(scale)))
-        if not is_refund:
-            self._decisive.append(self._published[-1])
+        return NoisyMeasurement(operator, values, DiscreteLaplace(scale))
+
+    def _sharper(self, level: int, nodes: Integers, added: Fraction) -> NoisyMeasurement:
+        """Return values of nodes that take the place of those that decisions looked at."""
+        operator = NodeCounts(self.tree, level, nodes.size, nodes)
+        exact, (values, scales) = operator.apply(self._exact), self._looks[level]
+        sharper = self._sharpen(values[nodes] - exact, scales, added)
+        before = 1 / sum((1 / scale for scale in scales), start=Fraction(0))
+        return NoisyMeasurement(operator, exact + sharper, SharpenedLaplace.of(before, added))
 
     def measure_below(self, level: int, nodes: Integers, scales: Sequence[Fraction]) -> None:
         """Publish all nodes in some whole nodes of a level, up to as many heights as there are scales, at once.
@@ -144,6 +186,11 @@ class _Refinement:
     def stops(self, level: int, active: Integers, threshold: float) -> NDArray[np.bool_]:
         """Return which nodes seem to hold too little to go on: judged by published values only."""
         below: NDArray[np.bool_] = self._means(level, active) < threshold
+        return below
+
+    def is_small(self, level: int, stopped: Integers, threshold: float) -> NDArray[np.bool_]:
+        """Return which nodes seem to hold so little that neighbours may be measured together."""
+        below: NDArray[np.bool_] = self._means(level, stopped) < threshold
         return below
 
     def is_rich(self, level: int, active: Integers, least: float) -> NDArray[np.bool_]:

@@ -133,6 +133,41 @@ def bernoulli_exp_one(words: Words, at: int) -> tuple[bool, int]:
 
 
 @compiled
+def whole_turns(words: Words, at: int) -> tuple[np.uint64, int]:
+    """Return how many trials of probability exp(-1) succeed before the first that fails."""
+    turns = ZERO
+    again, at = bernoulli_exp_one(words, at)
+    while again:
+        turns += ONE
+        if turns > LARGEST_TURNS:  # probability exp(-64), below 2^-92
+            raise OverflowError("a discrete Laplace sample left the range of 64-bit integers")
+        again, at = bernoulli_exp_one(words, at)
+    return turns, at
+
+
+@compiled
+def geometric(words: Words, at: int, t: np.uint64, s: np.uint64) -> tuple[np.int64, int]:
+    """Draw one integer from 0 on with probability proportional to exp(-x·s/t)."""
+    while at <= words.size:
+        u, at = uniform(words, at, t)
+        accepted, at = bernoulli_exp(words, at, u, t)
+        if accepted:
+            turns, at = whole_turns(words, at)
+            return np.int64((u + t * turns) // s), at
+    return np.int64(0), at
+
+
+@compiled
+def earliest(words: Words, at: int, numerators: Words, denominators: Words) -> tuple[np.int64, int]:
+    """Draw the least of geometric variables, one for each scale: it is geometric, and their rates add up."""
+    least, at = geometric(words, at, numerators[0], denominators[0])
+    for i in range(1, numerators.size):
+        other, at = geometric(words, at, numerators[i], denominators[i])
+        least = min(least, other)
+    return least, at
+
+
+@compiled
 def laplace(words: Words, at: int, t: np.uint64, s: np.uint64) -> tuple[np.int64, int]:
     """Draw one integer with probability proportional to exp(-|x|·s/t)."""
     while at <= words.size:
@@ -141,13 +176,7 @@ def laplace(words: Words, at: int, t: np.uint64, s: np.uint64) -> tuple[np.int64
         accepted, at = bernoulli_exp(words, at, u, t)
         if not accepted:
             continue
-        turns = ZERO
-        again, at = bernoulli_exp_one(words, at)
-        while again:
-            turns += ONE
-            if turns > LARGEST_TURNS:  # probability exp(-64), below 2^-92
-                raise OverflowError("a discrete Laplace sample left the range of 64-bit integers")
-            again, at = bernoulli_exp_one(words, at)
+        turns, at = whole_turns(words, at)
         magnitude = u + t * turns
         if s != ONE:
             magnitude //= s
@@ -221,3 +250,32 @@ def fill_jointly(
         if leaf == width:
             row, leaf = row + 1, 0
     return row, leaf, at
+
+
+@compiled
+def fill_sharpened(
+    noise: Integers,
+    start: int,
+    numerators: Words,
+    denominators: Words,
+    added_numerator: np.uint64,
+    added_denominator: np.uint64,
+    words: Words,
+) -> tuple[int, int]:
+    """Sharpen ``noise[start:]`` in place; return how far it came and how many words the finished ones used.
+
+    Noise x is the difference of two geometric variables: what both have in common is drawn, it is independent of x.
+    Each then stays or gives way to a fresh one that comes earlier (docs/proofs/sharpened-noise.md).
+    """
+    at = 0
+    for i in range(start, noise.size):
+        one, after = earliest(words, at, numerators, denominators)
+        other, after = earliest(words, after, numerators, denominators)
+        rise, after = geometric(words, after, added_numerator, added_denominator)
+        fall, after = geometric(words, after, added_numerator, added_denominator)
+        if after > words.size:
+            return i, at
+        common = min(one, other)
+        noise[i] = min(max(noise[i], 0) + common, rise) - min(max(-noise[i], 0) + common, fall)
+        at = after
+    return noise.size, at
