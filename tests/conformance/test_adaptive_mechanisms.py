@@ -19,6 +19,7 @@ from support.refined_trees import EveryLevel
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms import AdaptiveMechanism, NoiseSampler, RefinedTreeMechanism, adaptive, refined_tree
+from veilcube.errors import ReleaseFileError
 from veilcube.planner import Adaptive, Plan
 from veilcube.planner.adaptive_design import AdaptiveDesign
 from veilcube.planner.refined_tree import RefinedDesign
@@ -115,7 +116,8 @@ def test_refunds_five_percent_too_large_fail() -> None:
 
 def test_going_on_below_nodes_that_stopped_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refined_tree, "_children", lambda tree, *_: np.arange(tree.nodes(_[-1])))
-    with pytest.raises(AssertionError, match="exceeds epsilon"):
+    # Either the cost shows, or a node is sharpened twice from one value, which no release may hold.
+    with pytest.raises((AssertionError, ReleaseFileError), match="exceeds epsilon|do not fit"):
         check_losses(REFINED, "1", "add-remove", ROW)
 
 

@@ -126,3 +126,11 @@ def test_how_the_tape_is_cut_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
 def test_scales_that_are_none_are_refused(scales: list[Fraction], added: Fraction) -> None:
     with pytest.raises(PrivacyError):
         sharpened_laplace(np.zeros(2, np.int64), scales, added)
+
+
+def test_noise_at_the_ends_of_64_bits_stays_within_fresh_clocks() -> None:
+    far = np.array([2**63 - 1, -(2**63) + 1] * 200)
+    sharper = sharpened_laplace(far, [Fraction(2**57)], Fraction(2**57), source=SeededWords(6))
+    assert (np.abs(sharper) < 64 * 2.0**57).all()
+    with pytest.raises(OverflowError):
+        sharpened_laplace(np.array([-(2**63)]), [Fraction(1)], Fraction(1))

@@ -109,9 +109,10 @@ class RefinedDesign:
         for level, look in zip(self.levels, looks, strict=True):
             add(level, look)
         for step, scale in enumerate(self.refund_scales(epsilon, sensitivity)):
-            add(self.levels[step], SharpenedLaplace.of(looks[step].scale, scale))
-            for above in range(self.levels[step] + 1, tree.depth + 1):
-                add(above, DiscreteLaplace(scale))
+            renewed = dict(zip(self.levels[: step + 1], looks, strict=False))
+            for above in range(self.levels[step], tree.depth + 1):
+                before = renewed.get(above)
+                add(above, SharpenedLaplace.of(before.scale, scale) if before else DiscreteLaplace(scale))
             for height, joint in enumerate(self.joint_scales(step, epsilon, sensitivity)):
                 add(height, JointLaplace(joint))
         return found

@@ -14,7 +14,11 @@ LARGEST_SENSITIVITY = 2**62
 
 @dataclass(frozen=True)
 class LaplaceEvent:
-    """Integer measurements of L1 sensitivity ``sensitivity`` with discrete Laplace noise of ``scale`` on each."""
+    """Integer measurements of L1 sensitivity ``sensitivity`` with discrete Laplace noise of ``scale`` on each.
+
+    Sharpening a value that was published before counts as one more with the scale that was added. Pure epsilons add up
+    that way; other accountants must take both as one (docs/proofs/sharpened-noise.md).
+    """
 
     sensitivity: int
     scale: Fraction

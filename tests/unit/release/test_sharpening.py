@@ -112,3 +112,18 @@ def test_a_file_that_understates_what_was_added_is_refused() -> None:
     parts[number] = replace(part, noise=cheaper)
     with pytest.raises(ReleaseFileError, match="declares"):
         ReleaseRecord(record.schema, record.statement, tuple(parts), record.plan, record.created, record.made_with)
+
+
+def test_nodes_that_hold_only_what_stopped_are_sharpened_at_their_own_level() -> None:
+    """All parts of a node that went on stop at the next step: its value of the earlier step is sharpened."""
+    counts = np.full(64, 4, dtype=np.int64)
+    schema = Schema([Ordinal("x", 0, 63)])
+    for seed in range(40):
+        record = refined_release(schema, counts, "1/4", seed, Tree()).record
+        looked: dict[int, set[int]] = {}
+        for part in record.measurements:
+            nodes = set(part.operator.chosen.tolist())
+            again = looked.setdefault(part.operator.level, set()) & nodes
+            if not isinstance(part.noise, JointLaplace):
+                assert again == (nodes if isinstance(part.noise, SharpenedLaplace) else set())
+            looked[part.operator.level] |= nodes

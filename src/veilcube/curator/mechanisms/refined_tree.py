@@ -23,13 +23,15 @@ from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.planner import Plan
 from veilcube.planner.refined_tree import RefinedDesign
-from veilcube.posterior import Belief, MeasuredTree, SplitLaw, node_values, propagate
+from veilcube.posterior import Belief, MeasuredTree, learn, node_values
 from veilcube.privacy import PrivacyStatement
 from veilcube.privacy.noise import DiscreteLaplace, JointLaplace, SharpenedLaplace
 from veilcube.release import NoisyMeasurement
 
 PROOF = "docs/proofs/refined-tree.md#theorem-1"
 Integers = NDArray[np.int64]
+# How often the prior behind a decision learns from what was published; more rounds gained nothing.
+ROUNDS_TO_DECIDE = 2
 # Draws the leaves' noise of binary trees from their scales by height; the conformance suite passes recorders.
 JointSampler: TypeAlias = Callable[[Sequence[Fraction], int], Integers]
 # Draws what takes the place of noise whose rates, one over each scale, add up, for one over another scale more.
@@ -137,19 +139,18 @@ class _Refinement:
     def refund(self, level: int, stopped: Integers, small: float, scale: Fraction) -> None:
         """Spend what is left on nodes that stopped: on neighbours of small counts together, on each other one alone.
 
+        A node that has a value already, from this step or an earlier one, gets a sharper one in its place.
+
         Refunds never take part in a decision: so their fresh noise, and that of the last step, is independent of which
         nodes are measured, which intervals that hold for all data rely on.
         """
         is_small = self.is_small(level, stopped, small)
-        alone = [stopped[~is_small]]
-        for above, nodes in _highest(self.tree, level, stopped[is_small], self.tree.depth):
-            if above == level:
-                alone.append(nodes)
-            else:
-                self._published.append(self._measured(above, nodes, scale))
-        lone = np.sort(np.concatenate(alone))
-        if lone.size:
-            self._published.append(self._sharper(level, lone, scale))
+        chosen = dict(_highest(self.tree, level, stopped[is_small], self.tree.depth))
+        chosen[level] = np.sort(np.concatenate([chosen.get(level, stopped[:0]), stopped[~is_small]]))
+        for above, nodes in sorted(chosen.items()):
+            if nodes.size:
+                renew = self._sharper if above in self._looks else self._measured
+                self._published.append(renew(above, nodes, scale))
 
     def _measured(self, level: int, nodes: Integers, scale: Fraction) -> NoisyMeasurement:
         operator = NodeCounts(self.tree, level, nodes.size, nodes)
@@ -203,7 +204,7 @@ class _Refinement:
     def _means(self, level: int, active: Integers) -> NDArray[np.float64]:
         if self._believed != len(self._decisive):
             measured = MeasuredTree.of(self.tree, node_values(self._decisive))
-            self._belief, self._believed = propagate(measured, SplitLaw.even(self.tree)), len(self._decisive)
+            self._belief, self._believed = learn(measured, ROUNDS_TO_DECIDE), len(self._decisive)
         means: NDArray[np.float64] = self._belief.means[self._belief.measured.node_at(level)[active]]
         return means
 

@@ -253,6 +253,13 @@ def fill_jointly(
 
 
 @compiled
+def earlier_clock(ahead: np.int64, common: np.int64, fresh: np.int64) -> np.int64:
+    """Return min(max(ahead, 0) + common, fresh), none of its steps leaving 64 bits."""
+    ahead = max(ahead, np.int64(0))
+    return fresh if ahead >= fresh else ahead + min(common, fresh - ahead)
+
+
+@compiled
 def fill_sharpened(
     noise: Integers,
     start: int,
@@ -276,6 +283,6 @@ def fill_sharpened(
         if after > words.size:
             return i, at
         common = min(one, other)
-        noise[i] = min(max(noise[i], 0) + common, rise) - min(max(-noise[i], 0) + common, fall)
+        noise[i] = earlier_clock(noise[i], common, rise) - earlier_clock(-noise[i], common, fall)
         at = after
     return noise.size, at

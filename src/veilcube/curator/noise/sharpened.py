@@ -30,6 +30,8 @@ def sharpened_laplace(
     """
     before, more = read_scales(list(scales)), read_scales(added)
     sharper = np.array(noise, dtype=np.int64)
+    if sharper.size and sharper.min() == np.iinfo(np.int64).min:
+        raise OverflowError("noise that is to be sharpened has no opposite in 64-bit integers")
     words = SystemWords() if source is None else source
     filled = used = 0
     tape: Words = np.empty(0, dtype=np.uint64)
