@@ -117,7 +117,7 @@ def test_refunds_five_percent_too_large_fail() -> None:
 def test_going_on_below_nodes_that_stopped_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refined_tree, "_children", lambda tree, *_: np.arange(tree.nodes(_[-1])))
     # Either the cost shows, or a node is sharpened twice from one value, which no release may hold.
-    with pytest.raises((AssertionError, ReleaseFileError), match="exceeds epsilon|do not fit"):
+    with pytest.raises((AssertionError, ReleaseFileError), match=r"exceeds epsilon|do not fit"):
         check_losses(REFINED, "1", "add-remove", ROW)
 
 

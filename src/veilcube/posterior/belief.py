@@ -36,12 +36,12 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 ROUNDS = 6
-# The first rounds look at about so many nodes of each measured level only; the last ones at the whole tree.
-NODES_TO_LEARN_FROM, WHOLE_ROUNDS = 96, 2
+# The first rounds look at about so many nodes of each measured level only; the last one at the whole tree.
+NODES_TO_LEARN_FROM, WHOLE_ROUNDS = 96, 1
 # Which part of a message's peak is negligible, in the end and while weights are learned, which need no far tails.
 EXACT, ROUGH = 1e-5, 1e-3
 FIRST_ROOM = 1 << 16
-NODES_WORTH_A_THREAD = 64
+NODES_WORTH_A_THREAD = 128
 # Noise of very different scales: the grid has no more than about this many steps in the largest one.
 STEPS_IN_A_SCALE = 96
 # What a class's weights are drawn to in each round, in splits seen: those of its whole level, and those to equal ones.
@@ -237,11 +237,18 @@ def _with_room(buffer: Floats, needed: int) -> Floats:
 
 
 def _share_out(crew: ThreadPoolExecutor, group: Integers, work: Callable[[Integers], None]) -> None:
-    """Do the work of a group of nodes in threads, in more parts than threads, since nodes differ in their work."""
-    if group.size < NODES_WORTH_A_THREAD or THREADS < 2:
+    """Do the work of a group of nodes in threads, of which the calling one is the first.
+
+    Neighbours in the numbering are alike in their work, so every thread gets each so many-th.
+    """
+    if group.size < NODES_WORTH_A_THREAD:
         work(group)
         return
-    list(crew.map(work, np.array_split(group, 2 * THREADS)))
+    mine, *theirs = (np.ascontiguousarray(group[part::THREADS]) for part in range(THREADS))
+    others = [crew.submit(work, part) for part in theirs]
+    work(mine)
+    for other in others:
+        other.result()  # raises what the thread raised
 
 
 @compiled
