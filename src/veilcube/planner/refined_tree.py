@@ -23,8 +23,8 @@ MOST_CELLS = 2**18
 DEEPEST = 22
 MOST_AXES = 2
 BITS_OF_A_LINE, BITS_OF_A_BLOCK = 3, 4
-THRESHOLD_OF_A_LINE = 5.0
-THRESHOLDS_OF_A_BLOCK = (1.5, 2.5)
+THRESHOLD_OF_A_LINE = 6.5
+THRESHOLDS_OF_A_BLOCK = (2.1, 3.5)
 # A node of a line that holds so many rows a cell, in units of sensitivity / epsilon, is measured whole and at once.
 RICH_ON_A_LINE = 4.0
 # A survey tells which nodes are rich. It is worth its share where that is far beyond its noise and trees are not tall.
@@ -40,12 +40,12 @@ SMALL = 0.5
 class RefinedDesign:
     """Levels from coarse to fine, the last being the cells; their shares of the budget; and the stops' thresholds.
 
-    A node of level k is refined no further if its count seems to be below ``thresholds[k]`` noise scales. If it seems
-    to hold less than the part ``small`` of that, it is measured once more together with neighbours of which the same is
-    true; else its own value is sharpened. If it seems to hold more than ``rich`` rows a cell, in units of sensitivity /
-    epsilon, all below it is measured at once with joint noise. A ``survey`` of the first level with that share of the
-    budget, if any, finds such nodes before the steps; ``surveyed`` are the levels of the nodes that are then measured
-    at once: the first one and some above it.
+    A node of level k is refined no further if its count, by its mean square, seems to be below ``thresholds[k]``
+    noise scales. If it seems to hold less than the part ``small`` of that, it is measured once more together with
+    neighbours of which the same is true; else its own value is sharpened. If it seems to hold more than ``rich``
+    rows a cell, in units of sensitivity / epsilon, all below it is measured at once with joint noise. A ``survey``
+    of the first level with that share of the budget, if any, finds such nodes before the steps; ``surveyed`` are
+    the levels of the nodes that are then measured at once: the first one and some above it.
     """
 
     levels: tuple[int, ...]

@@ -69,9 +69,17 @@ class Belief:
     @cached_property
     def means(self) -> Floats:
         """The posterior mean count of every node."""
-        means = np.empty(self.windows.start.size)
-        _means(self.windows, self.chances, self.step, means)
-        return means
+        return self._moments(1)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """The root of the posterior mean of every node's squared count: what leaving it out or spreading it costs."""
+        return np.sqrt(self._moments(2))
+
+    def _moments(self, power: int) -> Floats:
+        moments = np.empty(self.windows.start.size)
+        _fill_moments(self.windows, self.chances, self.step, power, moments)
+        return moments
 
     @cached_property
     def cell_shares(self) -> Floats:
@@ -252,11 +260,11 @@ def _share_out(crew: ThreadPoolExecutor, group: Integers, work: Callable[[Intege
 
 
 @compiled
-def _means(windows: Windows, chances: Floats, step: float, means: Floats) -> None:
-    for v in range(means.size):
+def _fill_moments(windows: Windows, chances: Floats, step: float, power: int, moments: Floats) -> None:
+    for v in range(moments.size):
         weighted, total = 0.0, 0.0
         for x in range(windows.length[v]):
             chance = chances[windows.offset[v] + x]
-            weighted += chance * (windows.start[v] + x)
+            weighted += chance * float(windows.start[v] + x) ** power
             total += chance
-        means[v] = step * weighted / total if total > 0 else 0.0
+        moments[v] = step**power * weighted / total if total > 0 else 0.0

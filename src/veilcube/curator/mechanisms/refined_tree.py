@@ -185,28 +185,35 @@ class _Refinement:
             self._published.append(NoisyMeasurement(operator, values, JointLaplace(scales[above])))
 
     def stops(self, level: int, active: Integers, threshold: float) -> NDArray[np.bool_]:
-        """Return which nodes seem to hold too little to go on: judged by published values only."""
-        below: NDArray[np.bool_] = self._means(level, active) < threshold
+        """Return which nodes seem to hold too little to go on: judged by published values only.
+
+        What stopping costs grows with the square of the count, so its mean square counts: a node that holds much with a
+        small probability goes on.
+        """
+        below: NDArray[np.bool_] = self._belief_now().sizes[self._numbers(level, active)] < threshold
         return below
 
     def is_small(self, level: int, stopped: Integers, threshold: float) -> NDArray[np.bool_]:
         """Return which nodes seem to hold so little that neighbours may be measured together."""
-        below: NDArray[np.bool_] = self._means(level, stopped) < threshold
-        return below
+        return self.stops(level, stopped, threshold)
 
     def is_rich(self, level: int, active: Integers, least: float) -> NDArray[np.bool_]:
         """Return which nodes are whole and seem to hold so much that no part of them will stop."""
         if not active.size:
             return np.zeros(0, dtype=bool)
-        rich: NDArray[np.bool_] = (self._means(level, active) > least) & self.tree.is_whole(level)[active]
+        means = self._belief_now().means[self._numbers(level, active)]
+        rich: NDArray[np.bool_] = (means > least) & self.tree.is_whole(level)[active]
         return rich
 
-    def _means(self, level: int, active: Integers) -> NDArray[np.float64]:
+    def _belief_now(self) -> Belief:
+        """Return the posterior of all counts, from what decisions may look at."""
         if self._believed != len(self._decisive):
             measured = MeasuredTree.of(self.tree, node_values(self._decisive))
             self._belief, self._believed = learn(measured, ROUNDS_TO_DECIDE), len(self._decisive)
-        means: NDArray[np.float64] = self._belief.means[self._belief.measured.node_at(level)[active]]
-        return means
+        return self._belief
+
+    def _numbers(self, level: int, nodes: Integers) -> Integers:
+        return self._belief_now().measured.node_at(level)[nodes]
 
 
 def _highest(
