@@ -98,9 +98,9 @@ class Marginals:
         lows, highs = [], []
         for table, number in zip(tables, asked.tolist(), strict=True):
             sizes = tuple(schema.shape[axis] for axis in table)
-            flat = generator.integers(0, prod(sizes), number) if many else np.arange(number)
+            chosen = _drawn_cells(generator, sizes, number) if many else np.unravel_index(np.arange(number), sizes)
             low, high = np.zeros((number, len(shape)), dtype=np.int64), np.tile(shape - 1, (number, 1))
-            low[:, table] = high[:, table] = np.stack(np.unravel_index(flat, sizes), axis=1)
+            low[:, table] = high[:, table] = np.stack(chosen, axis=1)
             lows.append(low)
             highs.append(high)
         return Workload.ranges(schema, np.concatenate(lows), np.concatenate(highs))
@@ -151,3 +151,10 @@ def _own_cells(schema: Schema, tables: Sequence[Axes]) -> tuple[Floats, Floats]:
         lengths.append([1.0 if axis in table else float(size) for axis, size in enumerate(schema.shape)])
         cells.append(float(prod(schema.shape[axis] for axis in table)))
     return np.array(lengths), np.array(cells) / sum(cells)
+
+
+def _drawn_cells(generator: np.random.Generator, sizes: tuple[int, ...], number: int) -> tuple[NDArray[np.int64], ...]:
+    """Return cells of a table drawn at random, an array of positions for each axis; it may have more than 2^63."""
+    if prod(sizes) < 2**63:
+        return tuple(np.unravel_index(generator.integers(0, prod(sizes), number), sizes))
+    return tuple(generator.integers(0, size, number) for size in sizes)

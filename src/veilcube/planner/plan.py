@@ -16,6 +16,7 @@ from veilcube.planner.adaptive_design import AdaptiveDesign
 from veilcube.planner.adaptive_strategy import Adaptive
 from veilcube.planner.candidates import candidates_for, fitting_strategy, named_strategy, natural_workload
 from veilcube.planner.half_width import (
+    LARGEST_PLANNED_EPSILON,
     AnswerNoise,
     answer_variances,
     mean_variance,
@@ -214,20 +215,39 @@ def plan(
         raise PlanError("a workload is a veilcube.Workload; make one with veilcube.Workload(schema, [...])")
     if questions.schema != schema:
         raise PlanError("the workload is for another schema; build it with the schema that is planned for")
-    options = candidates_for(wish, schema, questions, is_given=workload is not None)
-    plans = [Plan(schema, option, option.operator(schema), budget, relation, unit, questions) for option in options]
-    return _best_of(_answering(plans), target)
+    try:
+        options = candidates_for(wish, schema, questions, is_given=workload is not None)
+        plans = [Plan(schema, option, option.operator(schema), budget, relation, unit, questions) for option in options]
+        return _best_of(_answering(plans), target)
+    except MemoryError as problem:
+        raise PlanError(
+            f"a domain of {schema.cells:,} cells is too large to plan in the memory of this machine; use wider bins or "
+            "fewer attributes"
+        ) from problem
 
 
 def _best_of(plans: Sequence[Plan], target: tuple[float, float] | None) -> Plan:
     """Choose a plan, at the epsilon that a target needs if there is one, and note what it was chosen among."""
-    best = choose(plans)
-    if target is not None:
-        epsilon = _epsilon_reaching(best, plans, *target)
-        best, plans = replace(best, epsilon=epsilon), [replace(option, epsilon=epsilon) for option in plans]
+    best = choose(plans) if target is None else _cheapest(plans, *target)
+    plans = [replace(option, epsilon=best.epsilon) for option in plans]
     considered = tuple(Candidate(option.strategy, option.expected_error) for option in plans)
     notes = [str(getattr(option.strategy, "searched", "")) for option in plans]
     return replace(best, candidates=considered, searched=next(filter(None, notes), ""))
+
+
+def _cheapest(plans: Sequence[Plan], error: float, confidence: float) -> Plan:
+    """Return the plan that reaches an error with the least epsilon.
+
+    Which strategy is best depends on epsilon, so it is chosen anew at each epsilon that was found, from the largest one
+    that can be planned down, until no smaller one is found.
+    """
+    epsilon, best = Fraction(LARGEST_PLANNED_EPSILON), None
+    while True:
+        option = choose([replace(one, epsilon=epsilon) for one in plans])
+        reached = _epsilon_reaching(option, plans, error, confidence)
+        if best is not None and reached >= epsilon:
+            return best
+        epsilon, best = reached, replace(option, epsilon=reached)
 
 
 def choose(plans: Sequence[Plan]) -> Plan:

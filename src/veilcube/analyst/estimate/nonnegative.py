@@ -14,6 +14,7 @@ from veilcube.analyst.estimate.adjusted import AdjustedEstimate
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.walk import walk_halves, walk_tree
 from veilcube.operators import Operator, ProductOperator, TreeAxis
+from veilcube.operators.matched import MatchedAxis
 from veilcube.release import ReleaseRecord
 
 Floats = NDArray[np.float64]
@@ -29,8 +30,15 @@ class Nonnegative:
         return "nonnegative"
 
     def can_read(self, record: ReleaseRecord) -> bool:
-        """Whether least squares can read the release."""
-        return LeastSquares().can_read(record)
+        """Whether least squares can read the release, and totals are known better than cells.
+
+        Rows matched to a workload may leave the total, from which the walk starts, with enormous noise.
+        """
+        operator = record.measurements[0].operator
+        is_matched = isinstance(operator, ProductOperator) and any(
+            isinstance(axis, MatchedAxis) for axis in operator.axes
+        )
+        return LeastSquares().can_read(record) and not is_matched
 
     def fit(self, record: ReleaseRecord) -> AdjustedEstimate:
         """Return its answers about this release."""
