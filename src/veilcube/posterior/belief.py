@@ -44,6 +44,7 @@ FIRST_ROOM = 1 << 16
 NODES_WORTH_A_THREAD = 128
 # Noise of very different scales: the grid has no more than about this many steps in the largest one.
 STEPS_IN_A_SCALE = 96
+MANY_NODES, FEW_NODES, COARSER = 2048, 0.05, 3.0
 # What a class's weights are drawn to in each round, in splits seen: those of its whole level, and those to equal ones.
 PRIOR_SPLITS = 0.5
 # The same for a level, in splits of the next finer level that was seen: coarse levels have few nodes to learn from.
@@ -125,7 +126,11 @@ def grid_step(measured: MeasuredTree) -> float:
     A node that was measured several times is as wide as the sharpest of its measurements lets it be.
     """
     sharpest = np.minimum.reduceat(measured.scales, np.unique(measured.first[:-1][np.diff(measured.first) > 0]))
-    return max(1.0, float(np.floor(max(sharpest.min(), sharpest.max() / STEPS_IN_A_SCALE))))
+    smallest = float(sharpest.min())
+    if sharpest.size >= MANY_NODES:
+        # A few sharp nodes among many others would make the grid fine for all.
+        smallest = min(COARSER * smallest, float(np.quantile(sharpest, FEW_NODES)))
+    return max(1.0, float(np.floor(max(smallest, sharpest.max() / STEPS_IN_A_SCALE))))
 
 
 def propagate(measured: MeasuredTree, law: SplitLaw) -> Belief:
@@ -133,11 +138,10 @@ def propagate(measured: MeasuredTree, law: SplitLaw) -> Belief:
     if not measured.is_covered:
         raise ValueError("a node that nobody measured, alone or in parts, has no posterior")
     with ThreadPoolExecutor(THREADS) as crew:
-        return _propagate(measured, law, crew, EXACT)
+        return _propagate(measured, law, crew, Grid(grid_step(measured), EXACT))
 
 
-def _propagate(measured: MeasuredTree, law: SplitLaw, crew: ThreadPoolExecutor, trimmed: float) -> Belief:
-    grid = Grid(grid_step(measured), trimmed)
+def _propagate(measured: MeasuredTree, law: SplitLaw, crew: ThreadPoolExecutor, grid: Grid) -> Belief:
     nodes = kernel_nodes(measured)
     windows = Windows(*(np.zeros(measured.left.size, dtype=np.int64) for _ in range(3)))
     tables = kernel_law(law)
@@ -161,9 +165,10 @@ def learn(measured: MeasuredTree, rounds: int = ROUNDS) -> Belief:
     """Return the posterior with mixture weights per level learned by expectation-maximisation."""
     even = SplitLaw.even(measured.tree)
     law, sample = even, thinned(measured, NODES_TO_LEARN_FROM)
+    grid = Grid(grid_step(measured), ROUGH)  # the same for a part of the nodes, or its few would need the finest one
     with ThreadPoolExecutor(THREADS) as crew:
         for left in range(rounds - 1, -1, -1):
-            belief = _propagate(measured if left < WHOLE_ROUNDS else sample, law, crew, ROUGH)
+            belief = _propagate(measured if left < WHOLE_ROUNDS else sample, law, crew, grid)
             weights = _updated(belief, even, crew)
             law = SplitLaw.of(_overshot(law.weights, weights) if left else weights)
     return propagate(measured, law)
