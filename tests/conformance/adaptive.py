@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.checks import ROUNDING, Draw, largest_log_ratio, measure, plan_of
+from conformance.checks import ROUNDING, Draw, largest_log_ratio, measure, plan_of, sharper_scale
 from conformance.members import MechanismMember
 from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.seeded import SeededWords
@@ -48,11 +48,6 @@ class RecordedNoise:
     def sharpened(self, noise: NDArray[np.int64], scales: Sequence[Fraction], added: Fraction) -> NDArray[np.int64]:
         self.draws.append(Draw(sharper_scale(scales, added), noise.shape))
         return sharpened_laplace(noise, scales, added, source=self._source)
-
-
-def sharper_scale(scales: Sequence[Fraction], added: Fraction) -> Fraction:
-    """Return the scale of noise whose rates add up."""
-    return 1 / sum((1 / Fraction(scale) for scale in (*scales, added)), start=Fraction(0))
 
 
 def joint_draws(scales: Sequence[Fraction], trees: int) -> list[Draw]:

@@ -18,7 +18,7 @@ from veilcube.curator.mechanisms import RefinedTreeMechanism
 from veilcube.curator.noise import discrete_laplace
 from veilcube.planner import Plan, plan
 from veilcube.privacy import LaplaceEvent, PrivacyUnit, epsilon_of
-from veilcube.privacy.noise import DiscreteLaplace, SharpenedLaplace
+from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.release import NoisyMeasurement
 from veilcube.schema import Ordinal, Schema
 
@@ -48,7 +48,12 @@ class ZeroNoise:
         return np.zeros(shape, dtype=np.int64)
 
     def sharpened(self, noise: NDArray[np.int64], scales: Sequence[Fraction], added: Fraction) -> NDArray[np.int64]:
-        return self(SharpenedLaplace.of(1 / sum(1 / scale for scale in scales), added).scale, noise.shape)
+        return self(sharper_scale(scales, added), noise.shape)
+
+
+def sharper_scale(scales: Sequence[Fraction], added: Fraction) -> Fraction:
+    """Return the scale of noise whose rates add up."""
+    return 1 / sum((1 / Fraction(scale) for scale in (*scales, added)), start=Fraction(0))
 
 
 def plan_of(member: MechanismMember, schema: Schema, epsilon: str, neighbours: str, unit: PrivacyUnit) -> Plan:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from conformance.adaptive import sharper_scale
+from conformance.checks import sharper_scale
 from support.refined_trees import EveryLevel
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube

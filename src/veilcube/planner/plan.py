@@ -244,6 +244,8 @@ def _cheapest(plans: Sequence[Plan], error: float, confidence: float) -> Plan:
     epsilon, best = Fraction(LARGEST_PLANNED_EPSILON), None
     while True:
         option = choose([replace(one, epsilon=epsilon) for one in plans])
+        if best is not None and option.operator is best.operator:
+            return best
         reached = _epsilon_reaching(option, plans, error, confidence)
         if best is not None and reached >= epsilon:
             return best
