@@ -1,4 +1,7 @@
-"""Draft a schema from a table's column names and types, and from nothing else: its bounds are for people to fill in."""
+"""Draft a schema from a table's column names and declared types, and from nothing else: people fill in the rest.
+
+A CSV file declares no types, and to guess them would be to read its rows, so its columns are drafted by name alone.
+"""
 
 import os
 from collections.abc import Mapping
@@ -7,13 +10,13 @@ import tomli_w
 
 from veilcube.curator.normalising import DATES, INTEGERS, TEXTS, WIDE_NUMBERS
 from veilcube.curator.tables import Column, Engine, open_table
-from veilcube.curator.tables.csv_files import is_csv, open_csv_with_types
+from veilcube.curator.tables.csv_files import draft_names, is_csv
 from veilcube.curator.tables.parquet_files import is_parquet
 from veilcube.curator.tables.paths import find_files
 
 _PREFACE = """\
-# Draft of a schema: column names and types only. Complete each attribute, remove those you do not need, and run
-# 'veilcube schema check' on this file.
+# Draft of a schema: column names, and types where the table declares them. No row was read. Complete each attribute,
+# remove those you do not need, and run 'veilcube schema check' on this file.
 #
 # Bounds, edges and values are left open on purpose. Reading them off the table would leak it: the largest income or
 # the rarest diagnosis belongs to somebody. Take them from public knowledge: a codebook, a form, a law, a calendar.
@@ -23,6 +26,13 @@ _PREFACE = """\
 # domain, and outside = "clip" (ordinal only) moves them to the nearest end; otherwise such tables are refused.
 """
 
+_ANY_KIND = [
+    '# kind = ...    # "ordinal" for numbers, bins and dates, "nominal" for names',
+    "# low = ...     # ordinal: low and high,",
+    "# high = ...",
+    "# edges = [..., ..., ...]    # or edges of bins [a, b), the last one closed",
+    '# values = ["...", "..."]    # nominal: values, or a hierarchy: groups with lists of values',
+]
 _WHOLE_NUMBERS = ['kind = "ordinal"', "# low = ...", "# high = ..."]
 _REAL_NUMBERS = ['kind = "ordinal"', "# edges = [..., ..., ...]    # bins [a, b), the last one closed"]
 _CALENDAR = ['kind = "ordinal"', '# low = "..."', '# high = "..."', '# unit = "..."    # "day", "month" or "year"']
@@ -41,17 +51,19 @@ def draft_schema(source: object, *, table: str | None = None) -> str:
     return "\n".join([_PREFACE, *(_draft(name, column) for name, column in columns.items())])
 
 
-def _columns_of(engine: Engine, source: object, table: str | None) -> Mapping[str, Column]:
+def _columns_of(engine: Engine, source: object, table: str | None) -> Mapping[str, Column | None]:
     if table is None and isinstance(source, str | os.PathLike | list | tuple) and "://" not in str(source):
         first = find_files(source)[0]
         if is_csv(first) and not is_parquet(first):
-            return open_csv_with_types(engine, first).columns
+            return dict.fromkeys(draft_names(first))
     return open_table(engine, source, None, table).parts[0].columns
 
 
-def _draft(name: str, column: Column) -> str:
+def _draft(name: str, column: Column | None) -> str:
     # A name never breaks out of its line: line ends in it are escaped by the writer, and comments hold types only.
     title = tomli_w.dumps({"name": name}).rstrip("\n")
+    if column is None:
+        return "\n".join(["[[attribute]]", title, *_ANY_KIND, ""])
     facts = _facts_for(column.type_name)
     if facts is None:
         return f"# A column of type {_kind_in_words(column)} cannot be an attribute; this is its name:\n# {title}\n"

@@ -24,18 +24,19 @@ _SEPARATOR = "chr(31)"
 def cap_rows(rows: duckdb.DuckDBPyRelation, values: Sequence[str], max_rows: int) -> duckdb.DuckDBPyRelation:
     """Return the kept rows: the columns ``values``, and a flag, ``nobody``, on rows without a person."""
     listed = ", ".join(values)
+    # Whole numbers come as BIGINT or DOUBLE, depending on the source; as DOUBLE they have one text and so one digest.
+    floats = [f"CAST({value} AS DOUBLE)" for value in values]
     # Equal values must have equal texts, or equal rows would not be interchangeable: -0.0 becomes 0.
     plain = ", ".join(f"CASE WHEN {value} = 0 THEN 0 ELSE {value} END AS {value}" for value in values)
-    # Whole numbers come as BIGINT or DOUBLE, depending on the source; as DOUBLE they have one text and so one digest.
-    texts = ", ".join(f"coalesce(CAST(CAST({value} AS DOUBLE) AS VARCHAR), '')" for value in values)
+    texts = ", ".join(f"coalesce(CAST({value} AS VARCHAR), '')" for value in floats)
     digest = f"md5_number(concat_ws({_SEPARATOR}, {PERSON}, {texts}, CAST(running AS VARCHAR)))"
     # The values follow the digest so that rows with equal digests, should there be any, are still in a fixed order.
-    order = ", ".join(f"{key} ASC NULLS FIRST" for key in ["digest", *values, "running"])
+    order = ", ".join(f"{key} ASC NULLS FIRST" for key in ["digest", *floats, "running"])
     kept = rows.project(f"{PERSON}, {plain}").query(
         "given",
         f"""
         WITH numbered AS (
-            SELECT *, row_number() OVER (PARTITION BY {PERSON}, {listed}) AS running FROM given
+            SELECT *, row_number() OVER (PARTITION BY {PERSON}, {", ".join(floats)}) AS running FROM given
         ), digested AS (
             SELECT *, {digest} AS digest FROM numbered
         )

@@ -40,6 +40,11 @@ class PrivacyStatement:
             f"{self.unit.words}{public} changes the probability of any output by a factor of at most "
             f"exp({show_fraction(self.epsilon)})."
         )
+        if self.unit.kind == "person":
+            promise += (
+                " Ids that are the same number (7, 7.0, 007) are one person; should two people share an id, the factor "
+                f"for either of them is exp({show_fraction(2 * self.epsilon)})."
+            )
         if self.charged_to is None:
             return f"{promise} Not charged to any ledger."
         return f"{promise} Charged to {self.charged_to}."

@@ -76,8 +76,9 @@ class WholeNumbers:
     def __post_init__(self) -> None:
         if self.low > self.high:
             raise SchemaError(f"low {self.low} is above high {self.high}; swap them")
-        if max(abs(self.low), abs(self.high)) > 2**53:
-            raise SchemaError("bounds beyond 2**53 cannot be told apart exactly; use edges=[...] for bins")
+        # 2**53 itself is no bound either: 2**53 + 1 becomes it in columns of floats and would lie inside.
+        if max(abs(self.low), abs(self.high)) >= 2**53:
+            raise SchemaError("bounds of 2**53 and more cannot be told apart exactly; use edges=[...] for bins")
 
     @property
     def size(self) -> int:

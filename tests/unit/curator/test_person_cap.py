@@ -205,7 +205,7 @@ def rows_kept(*parts: pa.Array, folder: Path) -> int:
 class TestOnePersonWrittenInSeveralWays:
     def test_in_csv_files(self, tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_text("who,x\n7,0\n7,1\n7.0,2\n007,3\n")
-        (tmp_path / "b.csv").write_text("who,x\n+7,0\n 7 ,1\n7.,2\n7e0,3\n007.00,4\n")
+        (tmp_path / "b.csv").write_text("who,x\n+7,0\n 7 ,1\n7.,2\n007.00,4\n")
         assert capped(str(tmp_path / "*.csv"), 1, X).sum() == 1
 
     def test_in_parquet_and_csv_files(self, tmp_path: Path) -> None:
@@ -218,9 +218,9 @@ class TestOnePersonWrittenInSeveralWays:
         who = pd.Series([7, 7.0, "7", "7.0", np.int8(7), np.float32(7), Decimal("7.00")], dtype=object)
         assert capped(pd.DataFrame({"who": who, "x": 0}), 1, X).sum() == 1
 
-    @pytest.mark.parametrize("number", [0, -7, 2**53, 10**16, 2**62])
+    @pytest.mark.parametrize("number", [0, -7, 10**15, 2**53 - 1])
     def test_as_integer_float_and_text(self, tmp_path: Path, number: int) -> None:
-        texts = [str(number), f"{number}.0", str(float(number)), repr(float(number)).upper()]
+        texts = [str(number), f"{number}.0", f"0{number}".replace("0-", "-0")]
         assert rows_kept(pa.array([number]), pa.array([float(number)]), pa.array(texts), folder=tmp_path) == 1
 
     def test_as_zero_with_either_sign(self, tmp_path: Path) -> None:
@@ -231,9 +231,14 @@ class TestOnePersonWrittenInSeveralWays:
         assert rows_kept(pa.array([7.5]), pa.array(["7.50", "07.5"]), decimals, folder=tmp_path) == 1
 
     def test_but_different_numbers_and_words_stay_apart(self, tmp_path: Path) -> None:
+        names = ["0E1", "0E2", "1_000", "1000", "7e0", "nan", "0x7"]
         long = ["1" * 60, "1" * 59 + "2", str(2**62), str(2**62 + 1)]
-        texts = ["7", "-7", "70", "7.5", "8", "a7", "007a", "0x7", "inf", *long]
+        texts = ["7", "-7", "70", "7.5", "8", "a7", "007a", "inf", *names, *long]
         assert rows_kept(pa.array(texts), folder=tmp_path) == len(texts)
+
+    def test_and_ids_that_became_floats_and_lost_digits_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(TableError, match="have lost digits"):
+            rows_kept(pa.array([2.0**53]), folder=tmp_path)
 
 
 class TestRefusals:

@@ -152,7 +152,7 @@ class TestCsv:
         [
             (f"age,sex\n1,F\n1,F,{CANARY}\n", "more or fewer fields"),
             (f"age,sex\n1,F\n{CANARY}\n", "more or fewer fields"),
-            (f'age,sex\n1,"F{CANARY}\n', "well-formed"),
+            (f'age,sex\n1,"F{CANARY}\n', "line 2 of the file"),
             (f"age,sex\n1,{CANARY}é\n".encode("latin-1"), "UTF-8"),
             (f"âge,sex\n1,{CANARY}\n".encode("latin-1"), "UTF-8"),
             (f"age,sex\n1,{CANARY}\n".encode("utf-16"), "UTF-8"),

@@ -55,9 +55,9 @@ class TestWholeNumbers:
         with pytest.raises(SchemaError, match="low 90 is above high 17; swap them"):
             WholeNumbers(90, 17)
 
-    @pytest.mark.parametrize(("low", "high"), [(0, 2**53 + 1), (-(2**53) - 1, 0)])
+    @pytest.mark.parametrize(("low", "high"), [(0, 2**53), (-(2**53), 0)])
     def test_refuses_bounds_that_floating_point_cannot_tell_apart(self, low: int, high: int) -> None:
-        with pytest.raises(SchemaError, match=r"beyond 2\*\*53"):
+        with pytest.raises(SchemaError, match=r"bounds of 2\*\*53"):
             WholeNumbers(low, high)
 
 

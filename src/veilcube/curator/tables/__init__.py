@@ -2,6 +2,6 @@
 
 from veilcube.curator.tables.engine import Engine
 from veilcube.curator.tables.sources import open_table
-from veilcube.curator.tables.table import Column, Part, Table, always, shielded
+from veilcube.curator.tables.table import LOST_DIGITS, Column, Part, Table, always, shielded
 
-__all__ = ["Column", "Engine", "Part", "Table", "always", "open_table", "shielded"]
+__all__ = ["LOST_DIGITS", "Column", "Engine", "Part", "Table", "always", "open_table", "shielded"]

@@ -5,7 +5,15 @@ from collections.abc import Sequence
 
 from veilcube.curator.tables.engine import Engine
 from veilcube.curator.tables.paths import find_file
-from veilcube.curator.tables.table import Part, always, part_of, quoted, require_columns, shielded
+from veilcube.curator.tables.table import (
+    Part,
+    always,
+    part_of,
+    quoted,
+    require_columns,
+    require_declared_types,
+    shielded,
+)
 from veilcube.errors import TableError
 
 _URL = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)$", re.DOTALL)
@@ -45,6 +53,7 @@ def _open_query(engine: Engine, sql: str, wanted: Sequence[str] | None) -> Part:
     called = "the table"
     unknown = always("the database lacks such a table, or the SELECT names what it does not have; correct table=")
     relation = shielded(lambda: engine.query(sql), unknown)
+    require_declared_types(shielded(lambda: str(relation.explain()), unknown), called)
     require_columns(relation.columns, relation.columns if wanted is None else wanted, called)
     failed = always("the database could not deliver the rows; run the SELECT in DuckDB to see why")
     return part_of(relation, relation.columns, called, failed)

@@ -32,7 +32,9 @@ class Engine:
         )
         # Slow queries would draw a bar of their own into the output of commands.
         self._connection.execute("SET enable_progress_bar = false")
-        self._types = 0
+        # An instant is a day in UTC, whatever zone this machine is in.
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._enumerations: dict[tuple[str, ...], str] = {}
 
     def __enter__(self) -> "Engine":
         return self
@@ -63,9 +65,12 @@ class Engine:
 
     def enumerate_values(self, values: tuple[str, ...]) -> str:
         """Make an enumeration of texts and return its type's name; its codes are the positions of the texts."""
-        self._types += 1
-        name, listing = f"veilcube_values_{self._types}", f"veilcube_listing_{self._types}"
+        if values in self._enumerations:
+            return self._enumerations[values]
+        number = len(self._enumerations)
+        name, listing = f"veilcube_values_{number}", f"veilcube_listing_{number}"
         self._connection.register(listing, pa.table({"text": values, "position": range(len(values))}))
         self._connection.execute(f"CREATE TEMP TYPE {name} AS ENUM (SELECT text FROM {listing} ORDER BY position)")
         self._connection.unregister(listing)
+        self._enumerations[values] = name
         return name

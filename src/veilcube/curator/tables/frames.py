@@ -5,15 +5,26 @@ and Arrow datasets are recognised by the name of their type and never imported.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from veilcube.curator.tables.engine import Engine
-from veilcube.curator.tables.table import Part, always, part_of, quoted, require_columns, shielded
+from veilcube.curator.tables.table import (
+    Part,
+    always,
+    part_of,
+    quoted,
+    require_columns,
+    require_declared_types,
+    shielded,
+)
+from veilcube.errors import TableError
 
 # The frames of foreign libraries are used through the few methods named here and checked by no type checker.
 Frame: TypeAlias = Any
@@ -21,6 +32,7 @@ Opened: TypeAlias = tuple[Sequence[str], Callable[[Sequence[str]], pa.RecordBatc
 
 ROWS_PER_BATCH = 2**16
 _EXACT_FLOATS = 2**53
+_MOST_DIGITS = 400
 
 
 def is_frame(source: object) -> bool:
@@ -33,6 +45,7 @@ def open_frame(engine: Engine, source: Frame, wanted: Sequence[str] | None) -> P
     """Open a table in memory; ``wanted`` None means every column."""
     called = "the table"
     broken = always(f"{called} cannot be read; check that every row of it can be computed and that its types are plain")
+    require_declared_types(shielded(lambda: _plan_of(source), broken), called)
     names, stream = shielded(lambda: _opener(source)(source), broken)
     require_columns(names, names if wanted is None else wanted, called)
     chosen = list(names if wanted is None else wanted)
@@ -53,6 +66,17 @@ def _opener(source: Frame) -> Callable[[Frame], Opened]:
     if isinstance(source, pa.Table):
         return _from_arrow_table
     return _FOREIGN.get(_class_of(source), lambda frame: _from_reader(pa.RecordBatchReader.from_stream(frame)))
+
+
+def _plan_of(source: Frame) -> str:
+    """Return how a source that is not computed yet will be, where a library tells; else nothing."""
+    if isinstance(source, duckdb.DuckDBPyRelation) or _class_of(source) == ("polars", "LazyFrame"):
+        return str(source.explain())
+    if _class_of(source)[0] != "pyarrow":
+        return ""
+    file_format = getattr(source, "format", None)
+    formats = "" if file_format is None else f"{file_format.default_extname} scan"
+    return formats + "".join(_plan_of(child) for child in getattr(source, "children", ()))
 
 
 def _class_of(source: object) -> tuple[str, str]:
@@ -161,9 +185,33 @@ def _arrow_array(column: Frame, kind: pa.DataType) -> pa.Array:
 
 
 def _spelled(value: Frame) -> str:
-    """Write a value of a column of mixed types: a whole float or decimal like the integer that it equals."""
-    is_fractional_type = isinstance(value, float | np.floating | Decimal)
-    return str(int(value)) if is_fractional_type and abs(value) < _EXACT_FLOATS and value == int(value) else str(value)
+    """Write a value of a column of mixed types as ``normalising`` writes it where all values are of its type."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float | Decimal) and abs(value) < _EXACT_FLOATS and value == int(value):
+        return str(int(value))
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < _MOST_DIGITS:
+        digits = format(value, "f")
+        return digits.rstrip("0").rstrip(".") if "." in digits else digits
+    if isinstance(value, datetime):
+        return _spelled_instant(value)
+    if isinstance(value, int | float | Decimal | date | UUID):
+        return str(value)
+    raise TableError("a column of mixed types holds something other than text, numbers and dates; convert it")
+
+
+def _spelled_instant(moment: datetime) -> str:
+    if moment.tzinfo is None and moment.time() == time.min:
+        return moment.date().isoformat()
+    zone = "" if moment.tzinfo is None else "+00"
+    text = (moment.astimezone(UTC) if zone else moment).isoformat(sep=" ").removesuffix("+00:00")
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + zone
 
 
 _FOREIGN: dict[tuple[str, str], Callable[[Frame], Opened]] = {

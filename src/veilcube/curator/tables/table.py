@@ -4,6 +4,7 @@ Also the two guards that all readers share: a missing column is named together w
 of a foreign library, whose text may quote the table, never gets past ``shielded``.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,8 +15,16 @@ from veilcube.errors import CapacityError, TableError, VeilcubeError
 
 Result = TypeVar("Result")
 
-MAX_NAMES_SHOWN = 30
+MAX_NAMES_SHOWN, MAX_LENGTH_SHOWN = 30, 60
 _INTERRUPTED = "Query interrupted"
+# How DuckDB and polars name, in their plans, what reads values without types of their own; the types of a pandas
+# column of objects are guessed by DuckDB too.
+_GUESSED_TYPES = re.compile(r"read_(csv|json|ndjson)|(csv|json) scan|pandas_scan", re.IGNORECASE)
+# What projections raise in the engine where a float cannot be trusted; it says nothing about the row.
+LOST_DIGITS = (
+    "a column of floating-point numbers holds ids or codes of 2^53 and more, which have lost digits; give them as "
+    "whole numbers or as text"
+)
 
 
 @dataclass(frozen=True)
@@ -78,8 +87,18 @@ def require_columns(found: Sequence[str], wanted: Iterable[str], called: str) ->
 
 
 def shown(names: Sequence[str]) -> str:
-    """List column names, shortened if there are very many."""
-    return ", ".join(names[:MAX_NAMES_SHOWN]) + (", ..." if len(names) > MAX_NAMES_SHOWN else "")
+    """List column names, shortened if there are very many; a quote left open may have made a name of private rows."""
+    listed = [name if name.isprintable() and len(name) <= MAX_LENGTH_SHOWN else "(a long name)" for name in names]
+    return ", ".join(listed[:MAX_NAMES_SHOWN]) + (", ..." if len(listed) > MAX_NAMES_SHOWN else "")
+
+
+def require_declared_types(plan: str, called: str) -> None:
+    """Refuse a query whose plan guesses types, where one row may change the type, and so the meaning, of all others."""
+    if _GUESSED_TYPES.search(plan):
+        raise TableError(
+            f"{called} is a query on CSV, JSON or pandas objects, whose types are guessed from rows, so that one row "
+            "can change what others mean; give the CSV path or the frame itself, or make a table with types of yours"
+        )
 
 
 def shielded(action: Callable[[], Result], explain: Callable[[Exception], str]) -> Result:
@@ -99,7 +118,8 @@ def shielded(action: Callable[[], Result], explain: Callable[[Exception], str]) 
     except Exception as problem:
         # The engine turns whatever a signal's handler raises, as after Ctrl-C, into an error with this text.
         interrupted = isinstance(problem, RuntimeError) and str(problem) == _INTERRUPTED
-        refusal = KeyboardInterrupt() if interrupted else TableError(explain(problem))
+        sentence = LOST_DIGITS if LOST_DIGITS in str(problem) else explain(problem)
+        refusal = KeyboardInterrupt() if interrupted else TableError(sentence)
     raise refusal
 
 
