@@ -235,9 +235,7 @@ class Release:
         return self._fitted[estimator.name]
 
     def _grouped(self, region: Region, names: Sequence[str], estimator: str, confidence: float) -> Answers:
-        axes = [self.schema.axis(name) for name in names]
-        if len(set(axes)) != len(axes):
-            raise QueryError("an attribute is named twice; name each one once")
+        axes = self.schema.axes(names)
         groups = self._estimate(estimator).grouped(region, axes)
         held = np.ix_(*(_held(groups.sizes, kept) for kept in range(len(axes))))
         found = groups.estimates(read_confidence(confidence))

@@ -234,7 +234,8 @@ def _read_weights(value: object, where: str) -> Weights:
         raise PlanError(f"the weights{where} must all be above 0; leave a level out to spend nothing on it")
     total = sum(weights, start=Fraction(0))
     if abs(total - 1) > _SUM_TOLERANCE:
-        raise PlanError(f"the weights{where} sum to {float(total):.6g}; they must sum to 1")
+        said = f"{float(total):.6g}" if total < 1 else "more than 1"
+        raise PlanError(f"the weights{where} sum to {said}; they must sum to 1")
     return weights
 
 

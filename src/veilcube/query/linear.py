@@ -23,6 +23,8 @@ from veilcube.query.linear_factors import (
     factors_of_ranges,
     factors_of_terms,
     joined,
+    read_list,
+    read_terms,
     terms_of_region,
 )
 from veilcube.query.linear_forms import fourier_term, function_terms, moment_term, wavelet_term
@@ -70,7 +72,7 @@ class LinearQueries:
     @classmethod
     def of_terms(cls, schema: Schema, queries: Iterable[Sequence[Term]]) -> "LinearQueries":
         """Build from the terms of each query; a term maps axes to the weights of their cells."""
-        listed = [list(terms) for terms in queries]
+        listed = [read_terms(len(schema), terms) for terms in read_list(queries)]
         owner = np.repeat(np.arange(len(listed), dtype=np.int64), [len(terms) for terms in listed])
         factors = factors_of_terms(schema.shape, [term for terms in listed for term in terms])
         return cls(schema, factors, owner, len(listed))

@@ -46,8 +46,8 @@ def read_queries(schema: Schema, data: Mapping[str, object]) -> Iterator[list[Te
 def _read_term(schema: Schema, term: object) -> Term:
     if not isinstance(term, Mapping):
         raise QueryError(_NOT_WELL_FORMED)
-    axes = {schema.axis(name): weights for name, weights in term.items()}
-    return {axis: _read_weights(weights, schema.shape[axis]) for axis, weights in axes.items()}
+    axes = zip(schema.axes(term), term.values(), strict=True)
+    return {axis: _read_weights(weights, schema.shape[axis]) for axis, weights in axes}
 
 
 def _read_weights(data: object, size: int) -> Floats:

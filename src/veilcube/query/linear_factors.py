@@ -4,12 +4,13 @@ A term is a product Π_k g_k(t[k]) over the attributes; where g_k is 1 everywher
 history paper, with S the attributes that are stored).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from numbers import Integral
+from typing import TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from veilcube.errors import QueryError
 from veilcube.schema import Region
@@ -51,6 +52,26 @@ class Factor:
         return weights
 
 
+def read_list(given: object) -> list[object]:
+    """Return what should be a list of queries, or of their terms, as a list."""
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise QueryError("linear queries are a list of queries, each a list of terms; put a single one into a list")
+    return list(given)
+
+
+def read_terms(axes: int, terms: object) -> list[Term]:
+    """Return the terms of one query; refuses axes that a schema with so many does not have."""
+    listed = read_list(terms)
+    for term in listed:
+        if not isinstance(term, Mapping) or not all(_is_axis(key, axes) for key in term):
+            raise QueryError(f"a term of a linear query maps axes, numbered 0 to {axes - 1}, to the weights of cells")
+    return cast("list[Term]", listed)
+
+
+def _is_axis(key: object, axes: int) -> bool:
+    return isinstance(key, Integral) and not isinstance(key, bool) and 0 <= key < axes
+
+
 def factors_of_terms(shape: Sequence[int], terms: Sequence[Term]) -> tuple[Factor, ...]:
     """Return terms written one by one as one factor for each attribute."""
     factors = []
@@ -88,7 +109,11 @@ def joined(first: Factor, second: Factor) -> Factor:
     return Factor(terms[order], np.concatenate([first.rows, second.rows])[order])
 
 
-def _checked_row(weights: Floats, size: int) -> Floats:
+def _checked_row(given: ArrayLike, size: int) -> Floats:
+    try:
+        weights = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise QueryError("the weights of a linear query are a list of numbers, one for each cell") from problem
     if weights.shape != (size,):
         raise QueryError(f"a query weighs each of an attribute's {size} cells once, but {weights.size} weights came")
     if not np.isfinite(weights).all():

@@ -20,10 +20,9 @@ def moment_term(schema: Schema, powers: Mapping[str, int]) -> Term:
     if not isinstance(powers, Mapping):
         raise QueryError('a moment is a mapping from attributes to powers, such as {"height": 1, "weight": 1}')
     term: dict[int, Floats] = {}
-    for name, power in powers.items():
+    for axis, (name, power) in zip(schema.axes(powers), powers.items(), strict=True):
         if isinstance(power, bool) or not isinstance(power, Integral) or power < 0:
             raise QueryError(f"the power of '{name}' in a moment must be a whole number, 0 or more")
-        axis = schema.axis(name)
         term[axis] = _powers(schema.attributes[axis], int(power))
     return term
 
@@ -49,8 +48,7 @@ def fourier_term(schema: Schema, names: Sequence[str]) -> Term:
     """Return the coefficient Π (-1)^t over the named attributes, t being the number of the cell."""
     if isinstance(names, str) or not isinstance(names, Sequence):
         raise QueryError("a Fourier term is a list of attributes; put a single name into a list")
-    axes = [schema.axis(name) for name in names]
-    return {axis: np.where(np.arange(schema.shape[axis]) % 2 == 0, 1.0, -1.0) for axis in axes}
+    return {axis: np.where(np.arange(schema.shape[axis]) % 2 == 0, 1.0, -1.0) for axis in schema.axes(names)}
 
 
 def wavelet_term(schema: Schema, nodes: Mapping[str, tuple[int, int, int]]) -> Term:
@@ -61,8 +59,7 @@ def wavelet_term(schema: Schema, nodes: Mapping[str, tuple[int, int, int]]) -> T
     if not isinstance(nodes, Mapping):
         raise QueryError('a wavelet term is a mapping such as {"age": (first, middle, end)} of cell numbers')
     term: dict[int, Floats] = {}
-    for name, node in nodes.items():
-        axis = schema.axis(name)
+    for axis, (name, node) in zip(schema.axes(nodes), nodes.items(), strict=True):
         size = schema.shape[axis]
         if (
             not isinstance(node, Sequence | np.ndarray)
@@ -100,10 +97,11 @@ def function_terms(schema: Schema, names: Sequence[str], table: ArrayLike) -> li
         return [{axes[0]: values}]
     if values.shape[0] > values.shape[1]:
         axes, values = axes[::-1], values.T
-    left, strengths, right = np.linalg.svd(values, full_matrices=False)
+    largest = max(float(np.abs(values).max()), 1e-300)  # the squares of larger or smaller numbers would leave floats
+    left, strengths, right = np.linalg.svd(values / largest, full_matrices=False)
     rank = int((strengths > _NEGLIGIBLE * max(strengths[0], 1e-300)).sum())
     filled = np.flatnonzero(values.any(axis=1))
     if rank < filled.size:
-        return [{axes[0]: left[:, i] * strengths[i], axes[1]: right[i]} for i in range(rank)]
+        return [{axes[0]: left[:, i] * strengths[i], axes[1]: right[i] * largest} for i in range(rank)]
     points = np.eye(values.shape[0])
     return [{axes[0]: points[row], axes[1]: values[row]} for row in filled]

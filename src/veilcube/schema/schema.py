@@ -79,6 +79,13 @@ class Schema:
             return folded[0]
         raise QueryError(f"there is no attribute '{name}'; the schema has {', '.join(self._positions)}")
 
+    def axes(self, names: Iterable[str]) -> tuple[int, ...]:
+        """Return the positions of different attributes; two spellings of one name are that name twice."""
+        found = tuple(self.axis(name) for name in names)
+        if len(set(found)) != len(found):
+            raise QueryError("an attribute is named twice; name each one once")
+        return found
+
     def __getitem__(self, name: str) -> Attribute:
         return self._attributes[self.axis(name)]
 

@@ -4,8 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.releases import release_of
+from veilcube.analyst.history import KernelPCA, MaxEntropy
 from veilcube.analyst.history.prior import read_prior
 from veilcube.errors import QueryError
 from veilcube.planner import Marginals, Tree
@@ -15,6 +18,9 @@ from veilcube.schema import Nominal, Ordinal, Schema
 
 SCHEMA = Schema([Ordinal("age", 0, 3), Nominal("sex", ["Female", "Male"])])
 COUNTS = np.array([[100, 50], [200, 100], [50, 25], [300, 175]])
+LINE = Schema([Ordinal("a", 0, 7)])
+LINE_ASKED = Workload(LINE, [{"a": (0, 3)}, {"a": (0, 7)}, {"a": (6, 7)}])
+LINE_HISTORY = History(LINE, LINE_ASKED, [40, 80, 30], [1, 1, 1])
 AGES, SEXES = COUNTS.sum(axis=1) / 1000, COUNTS.sum(axis=0) / 1000
 
 
@@ -71,9 +77,37 @@ def test_a_prior_without_zeros_warns_of_nothing():
         read_prior(SCHEMA, {"age": [1, 1, 1, 2]})
 
 
+@given(st.lists(st.floats(1e-3, 1.0), min_size=4, max_size=4), st.sampled_from([1e-300, 1e-9, 1e150, 1e308, 1.7e308]))
+def test_only_the_proportions_of_weights_matter_whatever_their_size(weights, unit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ages, _ = read_prior(SCHEMA, {"age": np.array(weights) * unit})
+    np.testing.assert_allclose(ages, np.array(weights) / sum(weights), rtol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", [KernelPCA, MaxEntropy])
+@pytest.mark.parametrize("weight", [1e308, 5e-324])
+def test_equal_weights_of_any_size_are_the_uniform_prior(estimator, weight):
+    found, expected = (
+        estimator(prior=prior).fit(LINE_HISTORY, total=80).answer(LINE_ASKED)
+        for prior in ({"a": [weight] * 8}, {"a": [1] * 8})
+    )
+    np.testing.assert_allclose(found.value, expected.value)
+    np.testing.assert_allclose(found.stddev, expected.stddev)
+
+
+@pytest.mark.parametrize("estimator", [KernelPCA, MaxEntropy])
+@pytest.mark.parametrize("weights", [[1e308, *[1.0] * 7], [1.0, *[1e-12] * 7], [*[1e-300] * 7, 1.0]])
+def test_a_cell_that_a_prior_all_but_rules_out_can_still_be_learned_about(estimator, weights):
+    with pytest.warns(UserWarning, match="'a' has zeros"):
+        model = estimator(prior={"a": weights}).fit(LINE_HISTORY, total=80)
+    np.testing.assert_allclose(model.answer(LINE_ASKED).value, [40, 80, 30], atol=0.1)
+
+
 @pytest.mark.parametrize(
     "prior",
     [
+        {"age": [1, 2, 3, 4], "AGE": [1, 1, 1, 1]},
         {"age": [1, 2]},
         {"age": [0, 0, 0, 0]},
         {"age": [1, -1, 1, 1]},

@@ -98,6 +98,8 @@ def test_single_children_are_not_measured_twice() -> None:
         ({"branching": {"sex": 4}}, "'sex' is nominal"),
         ({"branching": {"age": "hierarchy"}}, "'age' is ordinal"),
         ({"weights": [0.5, 0.4]}, "sum to 0.9"),
+        ({"weights": [1e308, 1e308]}, "sum to more than 1"),
+        ({"weights": ["1e400", 0.5]}, "sum to more than 1"),
         ({"weights": [1.5, -0.5]}, "above 0"),
         ({"weights": [1, 0]}, "above 0"),
         ({"weights": []}, "a list of numbers"),

@@ -72,6 +72,19 @@ def test_arbitrary_functions_of_two_attributes_need_as_many_terms_as_their_rank(
     assert np.allclose(queries.evaluate(CELLS).T, table[CELLS[:, 0], CELLS[:, 2]])
 
 
+@pytest.mark.parametrize("size", [1e-308, 1.0, 1e308, 1.7e308])
+@pytest.mark.parametrize("table", [np.ones((4, 3)), np.arange(1, 13).reshape(4, 3) / 12, np.eye(4, 3)])
+def test_functions_of_two_attributes_keep_their_values_at_any_size(table, size):
+    queries = LinearQueries.function(SCHEMA, {("height", "sex"): table * size})
+    each_cell = np.array([[height, 0, sex] for height in range(4) for sex in range(3)])
+    np.testing.assert_allclose(queries.evaluate(each_cell)[:, 0] / size, table.ravel(), atol=1e-12)
+
+
+def test_terms_may_name_axes_with_numbers_of_numpy():
+    queries = LinearQueries.of_terms(SCHEMA, [[{np.int64(0): [0, 1, 1, 0]}]])
+    assert queries.evaluate([[1, 0, 0], [3, 0, 0]]).tolist() == [[1.0], [0.0]]
+
+
 def test_whole_number_functions_of_full_rank_keep_exact_weights():
     table = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 1]])
     queries = LinearQueries.function(SCHEMA, {("height", "sex"): table})
@@ -179,6 +192,20 @@ def test_plain_data_that_is_not_well_formed_is_refused(data):
         lambda: LinearQueries.moments(SCHEMA, ["height"]),
         lambda: LinearQueries.fourier(SCHEMA, ["height"]),
         lambda: LinearQueries.fourier(SCHEMA, [["income"]]),
+        lambda: LinearQueries.fourier(SCHEMA, [["sex", "sex"]]),
+        lambda: LinearQueries.fourier(SCHEMA, [["sex", "SEX"]]),
+        lambda: LinearQueries.moments(SCHEMA, [{"height": 1, "Height": 2}]),
+        lambda: LinearQueries.wavelet(SCHEMA, [{"height": (0, 2, 4), "Height": (0, 1, 2)}]),
+        lambda: LinearQueries.from_dict(SCHEMA, {"queries": [[{"height": [0, 1], "Height": [2, 3]}]]}),
+        lambda: LinearQueries.of_terms(SCHEMA, [[{3: np.ones(4)}]]),
+        lambda: LinearQueries.of_terms(SCHEMA, [[{-1: np.ones(3)}]]),
+        lambda: LinearQueries.of_terms(SCHEMA, [[{"height": np.ones(4)}]]),
+        lambda: LinearQueries.of_terms(SCHEMA, [[{0: np.ones(4)}, {0.5: np.ones(4)}]]),
+        lambda: LinearQueries.of_terms(SCHEMA, [[{True: np.ones(3)}]]),
+        lambda: LinearQueries.of_terms(SCHEMA, [[None]]),
+        lambda: LinearQueries.of_terms(SCHEMA, [None]),
+        lambda: LinearQueries.of_terms(SCHEMA, None),
+        lambda: LinearQueries.of_terms(SCHEMA, [[{0: "tall"}]]),
         lambda: LinearQueries.wavelet(SCHEMA, [{"height": (0, 0, 4)}]),
         lambda: LinearQueries.wavelet(SCHEMA, [{"height": (0, 2)}]),
         lambda: LinearQueries.function(SCHEMA, {("height", "sex"): np.ones((3, 4))}),

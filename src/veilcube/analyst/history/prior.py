@@ -18,6 +18,8 @@ Prior: TypeAlias = Mapping[str, "ArrayLike | Answers"] | Answers | HistorySource
 
 # What a prior with zeros gives up to the uniform distribution: a cell of weight 0 could never be learned about.
 SHARE_OF_UNIFORM = 0.01
+# A share this much below an even one is lost in rounding, and answers about it would be too.
+_AS_GOOD_AS_ZERO = 1e-6
 # Exact answers count as having this share of the largest variance: exact for a prior, and noisy ones are not lost.
 _NEARLY_EXACT = 1e-8
 
@@ -31,8 +33,8 @@ def read_prior(schema: Schema, prior: Prior) -> tuple[Floats, ...]:
     """
     weights: dict[int, Floats] = {}
     if isinstance(prior, Mapping):
-        for name, given in prior.items():
-            weights[schema.axis(name)] = _noisy_weights(given) if isinstance(given, Answers) else _plain_weights(given)
+        for axis, given in zip(schema.axes(prior), prior.values(), strict=True):
+            weights[axis] = _noisy_weights(given) if isinstance(given, Answers) else _plain_weights(given)
     elif isinstance(prior, Answers):
         if len(prior.axes) != 1:
             raise QueryError("a prior needs the marginal of one attribute; give a mapping from attributes to them")
@@ -102,12 +104,14 @@ def _measured_weights(schema: Schema, history: History) -> dict[int, Floats]:
 def _distribution(name: str, weights: Floats, size: int) -> Floats:
     if weights.shape != (size,):
         raise QueryError(f"the prior of '{name}' needs {size} weights, one for each cell, not {weights.shape}")
-    if not np.isfinite(weights).all() or (weights < 0).any() or weights.sum() <= 0:
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
         raise QueryError(f"the prior of '{name}' needs finite weights of 0 or more that are not all 0")
-    shares = weights / weights.sum()
-    if (shares == 0).any():
+    # The largest weight becomes 1 first: the sum of finite weights need not be finite.
+    shares = weights / weights.max()
+    shares = shares / shares.sum()
+    if shares.min() * size < _AS_GOOD_AS_ZERO:
         warnings.warn(
-            f"the prior of '{name}' has zeros, so nothing could be learned there; "
+            f"the prior of '{name}' has zeros or next to nothing, so nothing could be learned there; "
             f"{SHARE_OF_UNIFORM:.0%} of it was spread evenly",
             stacklevel=4,
         )
