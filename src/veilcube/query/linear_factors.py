@@ -69,7 +69,7 @@ def read_terms(axes: int, terms: object) -> list[Term]:
 
 
 def _is_axis(key: object, axes: int) -> bool:
-    return isinstance(key, Integral) and not isinstance(key, bool) and 0 <= key < axes
+    return isinstance(key, Integral) and not isinstance(key, bool) and 0 <= int(key) < axes
 
 
 def factors_of_terms(shape: Sequence[int], terms: Sequence[Term]) -> tuple[Factor, ...]:
