@@ -2,7 +2,17 @@
 
 from veilcube.posterior.belief import Belief, learn, propagate
 from veilcube.posterior.measured_tree import MeasuredTree, NodeValues, node_values
-from veilcube.posterior.sampling import draw_cells
+from veilcube.posterior.sampling import WIDENING, draw_cells
 from veilcube.posterior.split_law import SplitLaw
 
-__all__ = ["Belief", "MeasuredTree", "NodeValues", "SplitLaw", "draw_cells", "learn", "node_values", "propagate"]
+__all__ = [
+    "WIDENING",
+    "Belief",
+    "MeasuredTree",
+    "NodeValues",
+    "SplitLaw",
+    "draw_cells",
+    "learn",
+    "node_values",
+    "propagate",
+]

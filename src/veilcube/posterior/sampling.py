@@ -22,6 +22,8 @@ Draws = NDArray[np.float32]
 DRAWS = 128
 # How much further than alone unmeasured cells stray from their means, since neighbouring nodes stray alike.
 ALIKE = 1.6
+# A prior may be wrong, so whoever makes an interval of the spread of draws multiplies it by this.
+WIDENING = 1.2
 
 
 def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:

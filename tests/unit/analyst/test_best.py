@@ -1,5 +1,7 @@
 """Which estimator "best" takes: judged by what was published."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,11 +9,18 @@ import veilcube as vc
 from support.releases import release_of
 from veilcube.analyst.estimate.best import MOST_DISAGREEMENT, disagreement
 from veilcube.analyst.estimate.least_squares import LeastSquares
-from veilcube.analyst.estimate.posterior import Posterior
+from veilcube.analyst.estimate.posterior import FURTHER_IN_A_PLANE, Posterior
+from veilcube.posterior import WIDENING
 
 SCHEMA = vc.Schema([vc.Ordinal("income", 0, 255)])
 SMOOTH = (200 * np.exp(-np.arange(256) / 60)).astype(np.int64)
 ROUGH = np.where(np.arange(256) % 2 == 0, 0, 5000)
+
+
+def test_the_guide_names_the_widening_of_the_posterior() -> None:
+    guide = (Path(__file__).parents[3] / "docs/how-to/choose-an-estimator.md").read_text()
+    said = f"multiplied by {WIDENING:g} (by {WIDENING * FURTHER_IN_A_PLANE:g} over two attributes)"
+    assert said in guide
 
 
 @pytest.mark.parametrize(("counts", "name"), [(SMOOTH, "posterior"), (ROUGH, "posterior")], ids=["smooth", "rough"])

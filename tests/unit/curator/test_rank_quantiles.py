@@ -8,18 +8,26 @@ import numpy as np
 import pytest
 
 from support.seeded import SeededWords
+from veilcube.analyst.estimate.posterior import PosteriorEstimate
+from veilcube.curator.cube import Cube
+from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.rank_quantiles import (
     ReadQuantiles,
+    _posterior_widths,
     draw_quantiles,
     read_quantiles_from_refined_tree,
     read_quantiles_from_tree,
 )
+from veilcube.curator.mechanisms.refined_tree import RefinedTreeMechanism
 from veilcube.curator.noise import discrete_laplace
 from veilcube.curator.noise.rank import draw_rank
 from veilcube.errors import PrivacyError
+from veilcube.operators import HalvingTree
 from veilcube.planner import Plan
 from veilcube.planner.quantiles import plan_quantiles
+from veilcube.posterior import MeasuredTree, learn, node_values
 from veilcube.privacy.quantile_split import QuantileSplit
+from veilcube.schema import Region
 
 PERCENTILES = [Fraction(i, 100) for i in range(1, 100)]
 Counts = np.ndarray
@@ -132,6 +140,20 @@ def test_intervals_of_refined_quantiles_hold_the_true_place_on_smooth_data(sprea
     assert np.mean(missed) > 0.75
     # An interval that says nothing would hold as well.
     assert np.mean(rows) < 1000
+
+
+def test_quantiles_of_a_refined_tree_are_widened_as_releases_of_one_are() -> None:
+    plan = plan_quantiles(256, [0.2, 0.5], 0.1, method="refined")
+    assert plan.refined is not None
+    mechanism = RefinedTreeMechanism()
+    cube = Cube(plan.refined.schema, bell(256, 20_000))
+    receipt = Receipt.uncharged(mechanism.claim(plan.refined))
+    measured = mechanism.measure(cube, plan.refined, receipt, discrete_laplace)
+    belief = learn(MeasuredTree.of(HalvingTree.of(plan.refined.schema), node_values(measured)))
+    groups = PosteriorEstimate((256,), belief).grouped(Region.everything((256,)), (0,))
+    for quantile, widths in zip((0.2, 0.5), _posterior_widths(belief, plan.split.quantiles, 0.95), strict=True):
+        released = groups.prefix_half_widths(1 - quantile, -quantile, 0.95)
+        np.testing.assert_allclose(widths - belief.step, released - (1 - quantile) * belief.step, rtol=1e-3)
 
 
 def test_a_refined_tree_misses_by_far_less_than_a_plain_one_where_noise_hides_even_cells() -> None:

@@ -19,7 +19,7 @@ from veilcube.analyst.estimate.base import Estimates
 from veilcube.analyst.estimate.measured_nodes import has_measured_tree, measured_tree
 from veilcube.operators.block_sums import BlockSums
 from veilcube.operators.grouping import group_cells
-from veilcube.posterior import Belief, draw_cells, learn
+from veilcube.posterior import WIDENING, Belief, draw_cells, learn
 from veilcube.privacy.deviations import normal_deviations
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Region
@@ -27,7 +27,6 @@ from veilcube.schema import Region
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-WIDENING = 1.2
 # In a plane the prior bends slopes alike along whole edges of a rectangle, which draws do not show.
 FURTHER_IN_A_PLANE = 1.75
 

@@ -25,15 +25,12 @@ from veilcube.errors import PrivacyError
 from veilcube.operators import HalvingTree
 from veilcube.planner import Plan
 from veilcube.planner.quantiles import quantile_widths
-from veilcube.posterior import Belief, MeasuredTree, draw_cells, learn, node_values
+from veilcube.posterior import WIDENING, Belief, MeasuredTree, draw_cells, learn, node_values
 from veilcube.privacy.deviations import normal_deviations
 from veilcube.privacy.quantile_split import QuantileSplit, SplitNode, slots_for, split_costs, spread_rows
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-# The prior of a posterior may be wrong, so its spread is widened by as much as in answers of releases.
-_WIDENING = 1.4
 
 
 def draw_quantiles(
@@ -122,7 +119,7 @@ def _posterior_widths(belief: Belief, quantiles: Sequence[Fraction], confidence:
     means = total / number
     variances = (squares - number * np.square(means)) / (number - 1)
     covariances = (products - number * means * means[-1]) / (number - 1)
-    times = _WIDENING * normal_deviations(confidence)
+    times = WIDENING * normal_deviations(confidence)
     for quantile in quantiles:
         share = float(quantile)
         around = variances - 2 * share * covariances + share**2 * variances[-1]
