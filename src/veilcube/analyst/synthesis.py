@@ -5,17 +5,22 @@ evenly inside it, whole if all edges are. Columns have the names that the schema
 with it like the table itself.
 """
 
+import gzip
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
+from enum import StrEnum
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow import csv
 
-from veilcube.errors import CapacityError
+from veilcube.errors import CapacityError, QueryError
 from veilcube.release.atomic_file import atomic_file
 from veilcube.release.memory import available_memory, format_bytes
 from veilcube.schema import Attribute, Bins, Calendar, Nominal, Ordinal, Schema, WholeNumbers
@@ -36,14 +41,37 @@ def rows_to_pandas(schema: Schema, parts: Iterable[Rows], count: int) -> "pd.Dat
     if needed > free:
         raise CapacityError(
             f"{count:,} synthetic rows need about {format_bytes(needed)} of memory, more than the "
-            f"{format_bytes(free)} that are free; pass path= to write them to a Parquet file part by part"
+            f"{format_bytes(free)} that are free; pass path= to write them to a file part by part"
         )
     table = pa.Table.from_batches(list(_batches(schema, parts)))
     frame: pd.DataFrame = table.to_pandas(date_as_object=False)
     return frame
 
 
-def rows_to_parquet(
+class RowsFormat(StrEnum):
+    """The kinds of files that rows are written to, by the end of their names."""
+
+    CSV = ".csv"
+    ZIPPED_CSV = ".csv.gz"
+    PARQUET = ".parquet"
+
+
+def format_for(path: str | PathLike[str]) -> RowsFormat:
+    """Return how rows are written to a file of this name; refuses names that promise anything else."""
+    if not isinstance(path, str | PathLike):
+        raise QueryError("path is the name of the file to write, ending in .csv, .csv.gz or .parquet")
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    ends = "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else suffixes[-1] if suffixes else ""
+    if ends == ".pq":
+        return RowsFormat.PARQUET
+    if ends not in list(RowsFormat):
+        raise QueryError(
+            f"'{Path(path).name}' does not say how to write rows; end its name in .csv, .csv.gz or .parquet"
+        )
+    return RowsFormat(ends)
+
+
+def write_rows(
     schema: Schema,
     parts: Iterable[Rows],
     count: int,
@@ -51,20 +79,44 @@ def rows_to_parquet(
     privacy: str = "",
     progress: Callable[[float | None], None] | None = None,
 ) -> Path:
-    """Write rows to a Parquet file as they come, whole or not at all, the promise in its metadata."""
+    """Write rows to a file as they come, whole or not at all; Parquet holds the promise in its metadata."""
     written, waiting, room = 0, [], 0
-    kinds = _types(schema, privacy)
-    with atomic_file(path) as stream, pq.ParquetWriter(stream, kinds, compression="zstd") as writer:
+    kinds, chosen = _types(schema, privacy), format_for(path)
+    with atomic_file(path) as stream, _writer(stream, kinds, chosen) as writer:
         for batch in _batches(schema, parts):
             waiting.append(batch)
             room += batch.num_rows
             written += batch.num_rows
             if room >= _ROWS_PER_GROUP or written >= count:
-                writer.write_table(pa.Table.from_batches(waiting).replace_schema_metadata(kinds.metadata))
+                table = pa.Table.from_batches(waiting).replace_schema_metadata(kinds.metadata)
+                writer.write_table(table if chosen == RowsFormat.PARQUET else table.cast(_plain(kinds)))
                 waiting, room = [], 0
             if progress is not None:
                 progress(written / count)
     return path
+
+
+@contextmanager
+def _writer(stream: BinaryIO, kinds: pa.Schema, chosen: RowsFormat) -> Iterator[pq.ParquetWriter | csv.CSVWriter]:
+    if chosen == RowsFormat.PARQUET:
+        with pq.ParquetWriter(stream, kinds, compression="zstd") as writer:
+            yield writer
+    elif chosen == RowsFormat.CSV:
+        with csv.CSVWriter(stream, _plain(kinds)) as writer:
+            yield writer
+    else:
+        with (
+            gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as zipped,
+            csv.CSVWriter(zipped, _plain(kinds)) as writer,
+        ):
+            yield writer
+
+
+def _plain(kinds: pa.Schema) -> pa.Schema:
+    """Return the types with names as text: CSV knows no categories."""
+    is_category = pa.types.is_dictionary
+    fields = [field.with_type(pa.string()) if is_category(field.type) else field for field in kinds]
+    return pa.schema(fields, metadata=kinds.metadata)
 
 
 def _batches(schema: Schema, parts: Iterable[Rows]) -> Iterator[pa.RecordBatch]:

@@ -9,10 +9,11 @@ import typer
 
 from veilcube.analyst import Release
 from veilcube.analyst.history import MaxEntropy, MaxEntropyModel, read_history
+from veilcube.analyst.synthesis import format_for
 from veilcube.analyst.synthesis_quality import Quality, judge_rows
 from veilcube.cli.options import Force, JsonFlag
 from veilcube.cli.output import print_json, say, show_number, show_table
-from veilcube.cli.output_file import require_free, require_parquet
+from veilcube.cli.output_file import require_free
 from veilcube.cli.pages import load_extras
 from veilcube.cli.progress import progress_bar
 from veilcube.cli.release_file import open_release_file
@@ -45,7 +46,7 @@ def synthesize(
     source: Annotated[
         str, typer.Option("--from", metavar="RELEASE|LEDGER", help="A release file, or a ledger with --dataset.")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The Parquet file to write.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The .csv, .csv.gz or .parquet file to write.")],
     rows: Rows = None,
     dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="The dataset of the ledger.")] = None,
     schema: Annotated[
@@ -67,7 +68,7 @@ def synthesize(
 
     Only public things are read: noisy measurements, never the table. Nothing is charged.
     """
-    require_parquet(out)
+    format_for(out)
     for path in [out] if report is None else [out, report]:
         require_free(path, overwrite=force)
     if report is not None:

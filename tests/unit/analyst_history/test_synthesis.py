@@ -15,7 +15,7 @@ import veilcube as vc
 from support.command_line import caller, run_veilcube
 from support.releases import release_of
 from veilcube.analyst.history import read_history
-from veilcube.analyst.synthesis import rows_to_pandas, rows_to_parquet
+from veilcube.analyst.synthesis import rows_to_pandas, write_rows
 from veilcube.analyst.synthesis_quality import judge_rows
 from veilcube.errors import CapacityError, QueryError
 
@@ -89,7 +89,7 @@ def test_rows_are_written_as_they_come_and_never_held(tmp_path: Path) -> None:
         seen.append(share)
         most = max(most, pa.total_allocated_bytes() - before)
 
-    path = rows_to_parquet(MIXED, parts(), 4_000_000, tmp_path / "rows.parquet", "a promise", watch)
+    path = write_rows(MIXED, parts(), 4_000_000, tmp_path / "rows.parquet", "a promise", watch)
     file = pq.ParquetFile(path)
     assert file.metadata.num_rows == 4_000_000
     assert file.metadata.num_row_groups > 2
@@ -98,6 +98,46 @@ def test_rows_are_written_as_they_come_and_never_held(tmp_path: Path) -> None:
     assert seen[-1] == 1.0
     assert most < 4_000_000 * 20  # bytes of all rows at once would be more than 30 each
     assert alive == 40
+
+
+HARD_NAMES = vc.Schema(
+    [
+        vc.Nominal("said", ["a,b", 'a "b" c', "two\nlines", " spaces ", "NULL", "é", "1.0"], missing="cell"),
+        vc.Ordinal("weight", edges=[0.1, 1 / 3, 1e9], missing="cell"),
+        vc.Ordinal("born", "2000-02-27", "2000-03-02", missing="cell"),
+    ]
+)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".CSV", ".csv.gz", ".parquet", ".pq"])
+@pytest.mark.parametrize("schema", [MIXED, HARD_NAMES], ids=["mixed", "hard names"])
+def test_the_name_of_a_file_says_how_rows_are_written_and_they_count_back(
+    tmp_path: Path, schema: vc.Schema, suffix: str
+) -> None:
+    rows = np.random.default_rng(6).integers(0, schema.shape, size=(900, len(schema))).astype(np.int32)
+    path = write_rows(schema, [rows[:400], rows[400:]], len(rows), tmp_path / f"rows{suffix}")
+    begins = path.read_bytes()[:4]
+    assert (begins == b"PAR1") == (suffix in (".parquet", ".pq"))
+    assert (begins[:2] == b"\x1f\x8b") == (suffix == ".csv.gz")
+    expected = np.zeros(schema.shape, dtype=np.int64)
+    np.add.at(expected, tuple(rows.T), 1)
+    np.testing.assert_array_equal(vc.count(path, schema).exact_counts, expected)
+
+
+@pytest.mark.parametrize("name", ["rows.xlsx", "rows.json", "rows.csv.zip", "rows.gz", "rows", ".csv", "rows.csv.txt"])
+def test_a_name_that_promises_another_kind_of_file_is_refused_before_any_work(
+    tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    release = release_of(PEOPLE, people_counts(), seed=2)
+    model = vc.MaxEntropy(alpha=0.01).fit(release)
+    with pytest.raises(QueryError, match=r"\.csv, \.csv\.gz or \.parquet"):
+        model.synthesize(10**15, tmp_path / name)
+    release.save(tmp_path / "people.veil")
+    words = ["synthesize", "--from", str(tmp_path / "people.veil"), "--out", str(tmp_path / name)]
+    refused = caller(capfd)(*words)
+    assert refused.code == 5
+    assert ".csv" in refused.err
+    assert not (tmp_path / name).exists()
 
 
 def test_a_billion_rows_are_refused_in_memory_and_the_advice_is_to_stream() -> None:
@@ -153,6 +193,8 @@ def test_the_command_draws_rows_from_a_release_and_tells_their_quality(
     assert again.code == 9
     assert "--force" in again.err
     assert "Wrote" in call(*words, "--force").out
+    assert call(*words[:3], "--out", str(tmp_path / "rows.csv"), "--rows", "50").code == 0
+    assert (tmp_path / "rows.csv").read_text(encoding="utf-8").count("\n") == 51
     assert call(*words, "--force", "--dataset", "people").code == 5
     assert call(*words, "--force", "--rows", "0").code == 5
 

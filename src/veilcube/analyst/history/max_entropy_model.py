@@ -14,7 +14,7 @@ from veilcube.analyst.history.max_entropy_answers import answer_queries
 from veilcube.analyst.history.max_entropy_error import ErrorModel
 from veilcube.analyst.history.max_entropy_total import Total
 from veilcube.analyst.history.max_entropy_universe import Universe, require_few_cells
-from veilcube.analyst.synthesis import rows_to_pandas, rows_to_parquet
+from veilcube.analyst.synthesis import format_for, rows_to_pandas, write_rows
 from veilcube.errors import QueryError
 from veilcube.privacy.deviations import widest_deviations
 from veilcube.query import Answer, Answers, LinearQueries, Workload
@@ -125,11 +125,13 @@ class MaxEntropyModel:
     ) -> "pd.DataFrame | Path":
         """Draw n rows (as many as the table has, unless said) with the types of the schema.
 
-        Without a path they come as a pandas frame. With one they are written to a Parquet file part by part, so their
-        number is limited by the disk only.
+        Without a path they come as a pandas frame. With one they are written to a .csv, .csv.gz or .parquet file part
+        by part, so their number is limited by the disk only.
         """
+        if path is not None:
+            format_for(path)  # a name that will not do is told before the rows are drawn
         count = max(1, round(self._total.value)) if n is None else n
         parts = self.rows(count)
         if path is None:
             return rows_to_pandas(self.schema, parts, int(count))
-        return rows_to_parquet(self.schema, parts, int(count), Path(path), self.privacy, progress)
+        return write_rows(self.schema, parts, int(count), Path(path), self.privacy, progress)
