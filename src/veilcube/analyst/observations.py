@@ -21,6 +21,7 @@ from veilcube.analyst.resolved_chances import ResolvedChances, resolve_chances
 from veilcube.analyst.resolved_density import ResolvedDensity, resolve_density
 from veilcube.errors import QueryError
 from veilcube.privacy.laplace_sums import NoiseSum, laplace_sum, lattice_laplace_sum
+from veilcube.query.confidence import read_flag
 
 Floats = NDArray[np.float64]
 
@@ -88,7 +89,7 @@ def posterior(observations: Iterable[tuple[float, Mapping[float, int]]], *, disc
     noises are discrete Laplace and the count is an integer: the law a release really uses, which matters for scales
     below about ten.
     """
-    product = _read(observations, discrete)
+    product = _read(observations, read_flag(discrete, "discrete"))
     peak, product = _climb(product)
     low, high = _ends(product, peak)
     corners = np.concatenate([offsets for _, offsets in product.groups])

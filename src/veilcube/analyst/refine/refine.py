@@ -22,7 +22,7 @@ from veilcube.analyst.refine.refined_release import RefinedRelease, refine_relea
 from veilcube.analyst.refine.release_facts import KnownCounts, ReleaseConstraints
 from veilcube.analyst.release import Release
 from veilcube.errors import QueryError
-from veilcube.query.confidence import read_confidence
+from veilcube.query.confidence import read_confidence, read_flag
 
 Floats = NDArray[np.float64]
 
@@ -87,7 +87,8 @@ def refine(
     >>> refined.value.tolist(), refined.stddev.tolist()
     ([29.625, 50.375], [1.0, 1.0])
     """
-    confidence = read_confidence(confidence)
+    confidence, integers = read_confidence(confidence), read_flag(integers, "integers")
+    counts = None if counts is None else read_flag(counts, "counts")
     if isinstance(values, Release):
         if covariance is not None or names is not None or integers:
             raise QueryError(
@@ -107,7 +108,7 @@ def refine(
     )
     if noisy.known is not None:
         system = noisy.known.join(system)
-    is_new = _check_facts(system, constraints is not None if counts is None else bool(counts))
+    is_new = _check_facts(system, constraints is not None if counts is None else counts)
     used = system.take(is_new)
     moved, value = _nearest(noisy, used)
     if integers:

@@ -21,7 +21,7 @@ from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy import EpsilonLike, Neighbours, PrivacyStatement, SequentialEvent, read_epsilon, write_fraction
 from veilcube.privacy.event import ChoiceEvent, Event
 from veilcube.privacy.rank_mechanisms import MOST_ROWS, RankMethod, rank_reach
-from veilcube.query.confidence import read_confidence
+from veilcube.query.confidence import read_confidence, read_flag
 from veilcube.query.rank_answer import RankAnswer, ends_of_cells, value_of_cell
 from veilcube.schema import Ordinal
 
@@ -114,7 +114,7 @@ def ask_rank(
     fresh: bool,
 ) -> RankAnswer:
     """Draw the value of a rank, or return a stored draw; with a share for the interval also its ends."""
-    price, confidence = read_epsilon(epsilon), read_confidence(confidence)
+    price, confidence, fresh = read_epsilon(epsilon), read_confidence(confidence), read_flag(fresh, "fresh")
     ladder = Ladder.of(table, attribute)
     draws = _draws(asked, price, ladder, confidence)
     events = tuple(ChoiceEvent(budget * ladder.steps) for _, budget, _ in draws)

@@ -30,7 +30,7 @@ from veilcube.privacy import EpsilonLike, LaplaceEvent, Neighbours, ParallelEven
 from veilcube.privacy.event import ChoiceEvent, Event
 from veilcube.privacy.quantile_split import SLOTS_IN_ALL
 from veilcube.privacy.rank_mechanisms import MOST_ROWS
-from veilcube.query.confidence import read_confidence
+from veilcube.query.confidence import read_confidence, read_flag
 from veilcube.query.rank_answer import RankAnswer, RankAnswers, ends_of_cells, value_of_cell
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def ask_quantile(
 ) -> RankAnswer:
     """Draw one quantile, by a split of one level."""
     ladder = Ladder.of(table, attribute)
-    confidence = read_confidence(confidence)
+    confidence, fresh = read_confidence(confidence), read_flag(fresh, "fresh")
     asked = QuantileQuestion([quantile], QuantileMethod.SPLIT)
     _, stored = _find(ladder, asked, epsilon, confidence, fresh)
     # What is stored may have been paid for with more than was asked for now.
@@ -101,7 +101,7 @@ def ask_quantiles(
     on finding out.
     """
     ladder = Ladder.of(table, attribute)
-    confidence = read_confidence(confidence)
+    confidence, fresh = read_confidence(confidence), read_flag(fresh, "fresh")
     if ladder.ordinal.is_date:
         raise QueryError(f"'{attribute}' holds dates, which arrays of answers cannot; ask for its quantiles one by one")
     way, stored = _find(ladder, QuantileQuestion(quantiles, method, rows), epsilon, confidence, fresh)

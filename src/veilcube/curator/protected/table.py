@@ -34,7 +34,7 @@ from veilcube.privacy import (
 )
 from veilcube.privacy.rank_mechanisms import RankMethod
 from veilcube.query import Answer, Answers, Query, read_query, read_sql
-from veilcube.query.confidence import read_confidence
+from veilcube.query.confidence import read_confidence, read_flag
 from veilcube.query.distributive import DistributiveQuery
 from veilcube.query.rank_answer import RankAnswer, RankAnswers
 from veilcube.schema import Box, Region, Schema
@@ -243,7 +243,7 @@ class ProtectedTable:
         is_mean: bool = False,
     ) -> Answer | Answers:
         """Answer a linear question, by group if ``by`` names axes: what all of the noisy questions above are."""
-        price, confidence = read_epsilon(epsilon), read_confidence(confidence)
+        price, confidence, fresh = read_epsilon(epsilon), read_confidence(confidence), read_flag(fresh, "fresh")
         for name in powers if isinstance(powers, Mapping) else ():
             self.schema.axis(name)
         names = [self._all.names[axis] for axis in by or ()]
