@@ -14,6 +14,8 @@ from scipy import ndimage
 from veilcube.regions.reading import read_cells, read_positive, read_whole
 
 _SIDE = math.exp(-2)
+# Cells above this are smoothed as sixteenths: the sum of two neighbours would leave floats before it is weighed.
+_LARGE = 1e307
 MASK = np.array([_SIDE, 1.0, _SIDE]) / (1 + 2 * _SIDE)
 
 
@@ -23,7 +25,10 @@ def smooth(cells: ArrayLike, passes: int) -> NDArray[np.float64]:
     >>> float(smooth([[12, 25, 34, 7], [18, 2, -3, 5], [51, -4, 1, 3]], 1)[0, 0].round(8))
     13.69466424
     """
-    result = read_cells(cells).copy()
+    numbers = read_cells(cells)
+    least, largest = float(numbers.min()), float(numbers.max())
+    unit = 16.0 if max(largest, -least) > _LARGE else 1.0
+    result = numbers / unit
     count = read_whole(passes, "passes", 0)
     other = np.empty_like(result)
     for axis in range(result.ndim):
@@ -31,7 +36,8 @@ def smooth(cells: ArrayLike, passes: int) -> NDArray[np.float64]:
         for _ in range(count if result.shape[axis] > 1 else 0):
             ndimage.correlate1d(result, MASK, axis=axis, output=other, mode="nearest")
             result, other = other, result
-    return result
+    # Rounding may leave the range of the cells by a digit, and so floats.
+    return np.asarray(unit * np.clip(result, least / unit, largest / unit) if unit > 1 else result)
 
 
 def smoothed_difference_stddev(passes: int, dimensions: int, stddev: float) -> float:

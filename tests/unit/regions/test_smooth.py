@@ -5,6 +5,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
 from veilcube.errors import QueryError
 from veilcube.regions import smooth, smoothed_difference_stddev
@@ -49,6 +52,25 @@ def test_equals_repeated_brute_force_passes(shape: tuple[int, ...], passes: int)
 def test_equal_cells_stay_as_they_are_and_a_single_cell_too() -> None:
     np.testing.assert_allclose(smooth(np.full((4, 5), 7), 6), 7.0, rtol=1e-14)
     assert smooth([5], 3).tolist() == [5.0]
+
+
+EXTREMES = st.sampled_from([0.0, 1.0, -5e-324, 1e300, 1e308, -1e308, 1.7976931348623157e308, -1.7976931348623157e308])
+
+
+@given(arrays(np.float64, array_shapes(max_dims=3, max_side=5), elements=EXTREMES), st.integers(0, 4))
+def test_smoothed_cells_lie_between_the_least_and_the_largest_whatever_their_size(
+    cells: np.ndarray, passes: int
+) -> None:
+    smoothed = smooth(cells, passes)
+    room = 1e-12 * np.abs(cells).max() / 16
+    assert np.isfinite(smoothed).all()
+    assert cells.min() / 16 - room <= smoothed.min() / 16
+    assert smoothed.max() / 16 <= cells.max() / 16 + room
+    np.testing.assert_allclose(smoothed / 16, smooth(cells / 16, passes), rtol=1e-12, atol=room)
+
+
+def test_the_largest_numbers_are_smoothed_without_overflow() -> None:
+    assert smooth([1e308, 1e308], 1).tolist() == [1e308, 1e308]
 
 
 def test_the_input_is_not_written_to() -> None:
