@@ -5,17 +5,21 @@ differ by less than the threshold. A union-find whose roots are the first cells 
 order without sorting.
 """
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilcube.operators.parallel import compiled
-from veilcube.regions.reading import read_cells, read_positive
+from veilcube.regions.reading import read_cells, read_ordered, read_positive
 
 
-def grow_regions(cells: ArrayLike, threshold: float) -> NDArray[np.int64]:
+def grow_regions(cells: ArrayLike, threshold: float, *, ordered: Sequence[int] | None = None) -> NDArray[np.int64]:
     """Return the region of each cell, numbered from 0 in scan order; cells differ by less than ``threshold`` on a path.
+
+    ``ordered`` says for each axis how many of its first cells are neighbours in turn (all of them by default): names
+    have no order, and what is missing stands beside the largest value by chance.
 
     >>> grow_regions([[10, 21, 37], [20, 0, 0], [53, 0, 0]], 12)
     array([[0, 0, 1],
@@ -25,20 +29,20 @@ def grow_regions(cells: ArrayLike, threshold: float) -> NDArray[np.int64]:
     numbers = read_cells(cells)
     most = read_positive(threshold, "threshold")
     labels = np.arange(numbers.size)
-    for axis in range(numbers.ndim):
+    for axis, in_order in enumerate(read_ordered(ordered, numbers.shape)):
         inner = prod(numbers.shape[axis + 1 :])
-        _join_neighbours(numbers.reshape(-1, numbers.shape[axis], inner), most, labels)
+        _join_neighbours(numbers.reshape(-1, numbers.shape[axis], inner), in_order, most, labels)
     _number_roots(labels)
     return labels.reshape(numbers.shape)
 
 
 @compiled
-def _join_neighbours(cells: NDArray[np.float64], threshold: float, parent: NDArray[np.int64]) -> None:
-    """Join neighbours along the middle axis; every root is the smallest cell of its tree."""
+def _join_neighbours(cells: NDArray[np.float64], in_order: int, threshold: float, parent: NDArray[np.int64]) -> None:
+    """Join neighbours among the first cells of the middle axis; every root is the smallest cell of its tree."""
     _, size, inner = cells.shape
     flat = cells.ravel()
     for start in range(0, flat.size, size * inner):
-        for cell in range(start, start + (size - 1) * inner):
+        for cell in range(start, start + (in_order - 1) * inner):
             if abs(flat[cell + inner] - flat[cell]) < threshold:
                 first, second = cell, cell + inner
                 # Both climb to their roots; each step halves the path for those who come later.

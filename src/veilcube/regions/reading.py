@@ -1,6 +1,7 @@
 """What the functions of this package accept: arrays of finite numbers, whole and positive parameters."""
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 
 import numpy as np
@@ -22,6 +23,17 @@ def read_cells(cells: ArrayLike) -> NDArray[np.float64]:
     numbers = np.ascontiguousarray(array, dtype=np.float64)
     if not np.all(np.isfinite(numbers)):
         raise QueryError("cells must be finite numbers, without nan or infinity: remove or replace those")
+    return numbers
+
+
+def read_ordered(ordered: Sequence[int] | None, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return how many first cells of each axis stand in an order that makes them neighbours; all of them for None."""
+    if ordered is None:
+        return shape
+    given = ordered if isinstance(ordered, Sequence) and not isinstance(ordered, str) else []
+    numbers = tuple(read_whole(number, "each number of ordered cells", 0) for number in given)
+    if len(numbers) != len(shape) or any(number > size for number, size in zip(numbers, shape, strict=True)):
+        raise QueryError(f"ordered must say for each axis how many of its cells have neighbours, at most {shape}")
     return numbers
 
 

@@ -6,12 +6,13 @@ convolution for each axis. Cells beyond an edge repeat the cell at the edge (the
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
-from veilcube.regions.reading import read_cells, read_positive, read_whole
+from veilcube.regions.reading import read_cells, read_ordered, read_positive, read_whole
 
 _SIDE = math.exp(-2)
 # Cells above this are smoothed as sixteenths: the sum of two neighbours would leave floats before it is weighed.
@@ -19,8 +20,10 @@ _LARGE = 1e307
 MASK = np.array([_SIDE, 1.0, _SIDE]) / (1 + 2 * _SIDE)
 
 
-def smooth(cells: ArrayLike, passes: int) -> NDArray[np.float64]:
+def smooth(cells: ArrayLike, passes: int, *, ordered: Sequence[int] | None = None) -> NDArray[np.float64]:
     """Return the cells after ``passes`` passes of the mask over all axes; zero passes give the cells themselves.
+
+    ``ordered`` says for each axis how many of its first cells are neighbours in turn: as in ``grow_regions``.
 
     >>> float(smooth([[12, 25, 34, 7], [18, 2, -3, 5], [51, -4, 1, 3]], 1)[0, 0].round(8))
     13.69466424
@@ -30,12 +33,14 @@ def smooth(cells: ArrayLike, passes: int) -> NDArray[np.float64]:
     unit = 16.0 if max(largest, -least) > _LARGE else 1.0
     result = numbers / unit
     count = read_whole(passes, "passes", 0)
-    other = np.empty_like(result)
-    for axis in range(result.ndim):
+    for axis, in_order in enumerate(read_ordered(ordered, result.shape)):
+        part = result[(slice(None),) * axis + (slice(in_order),)]
+        other = np.empty_like(part)
         # Axes do not interfere, so all passes over one axis may come before those over the next.
-        for _ in range(count if result.shape[axis] > 1 else 0):
-            ndimage.correlate1d(result, MASK, axis=axis, output=other, mode="nearest")
-            result, other = other, result
+        for _ in range(count if in_order > 1 else 0):
+            ndimage.correlate1d(part, MASK, axis=axis, output=other, mode="nearest")
+            part, other = other, part
+        result[(slice(None),) * axis + (slice(in_order),)] = part
     # Rounding may leave the range of the cells by a digit, and so floats.
     return np.asarray(unit * np.clip(result, least / unit, largest / unit) if unit > 1 else result)
 

@@ -1,6 +1,7 @@
 """Region growing against a graph search and the paper's worked cube; blocks against their definition."""
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from veilcube.regions import block_regions, grow_regions
 EQUATION_1 = [[10, 21, 37], [20, 0, 0], [53, 0, 0]]
 
 
-def searched(cells: np.ndarray, threshold: float) -> np.ndarray:
+def searched(cells: np.ndarray, threshold: float, ordered: Sequence[int] | None = None) -> np.ndarray:
     """Breadth-first search from each unvisited cell in scan order."""
+    ends = cells.shape if ordered is None else ordered
     labels = np.full(cells.shape, -1)
     regions = 0
     for seed in np.ndindex(*cells.shape):
@@ -27,7 +29,7 @@ def searched(cells: np.ndarray, threshold: float) -> np.ndarray:
             here = queue.popleft()
             for axis, step in ((axis, step) for axis in range(cells.ndim) for step in (-1, 1)):
                 there = tuple(place + step * (other == axis) for other, place in enumerate(here))
-                inside = 0 <= there[axis] < cells.shape[axis]
+                inside = min(there[axis], here[axis]) >= 0 and max(there[axis], here[axis]) < ends[axis]
                 if inside and labels[there] < 0 and abs(cells[there] - cells[here]) < threshold:
                     labels[there] = regions
                     queue.append(there)
@@ -48,6 +50,18 @@ def test_a_difference_equal_to_the_threshold_separates() -> None:
 )
 def test_equals_a_graph_search_in_any_number_of_dimensions(cells: np.ndarray, threshold: int) -> None:
     np.testing.assert_array_equal(grow_regions(cells, threshold), searched(cells, threshold))
+
+
+@given(arrays(np.int64, array_shapes(max_dims=4, max_side=6), elements=st.integers(-9, 9)), st.data())
+def test_only_cells_in_order_are_neighbours(cells: np.ndarray, data: st.DataObject) -> None:
+    ordered = [data.draw(st.integers(0, size)) for size in cells.shape]
+    np.testing.assert_array_equal(grow_regions(cells, 4, ordered=ordered), searched(cells, 4, ordered))
+
+
+@pytest.mark.parametrize("ordered", [[4, 3], [3], [3, -1], [3, 1.5], 3, "33", [3, None]])
+def test_cells_in_order_are_so_many_of_each_axis(ordered: object) -> None:
+    with pytest.raises(QueryError, match="ordered"):
+        grow_regions(EQUATION_1, 1, ordered=ordered)  # type: ignore[arg-type]
 
 
 def test_a_winding_region_is_one() -> None:

@@ -73,6 +73,18 @@ def test_the_largest_numbers_are_smoothed_without_overflow() -> None:
     assert smooth([1e308, 1e308], 1).tolist() == [1e308, 1e308]
 
 
+@given(arrays(np.int64, array_shapes(max_dims=3, max_side=5), elements=st.integers(-9, 9)), st.data())
+def test_cells_that_are_not_in_order_are_smoothed_along_other_axes_only(cells: np.ndarray, data: st.DataObject) -> None:
+    ordered = [data.draw(st.integers(0, size)) for size in cells.shape]
+    smoothed, expected = smooth(cells, 2, ordered=ordered), cells.astype(float)
+    for axis, end in enumerate(ordered):
+        lines = np.moveaxis(expected, axis, -1)
+        for line in np.ndindex(lines.shape[:-1]):
+            if end > 1:
+                lines[line][:end] = smooth(lines[line][:end].copy(), 2)
+    np.testing.assert_allclose(smoothed, expected, atol=1e-12)
+
+
 def test_the_input_is_not_written_to() -> None:
     cells = np.arange(12.0).reshape(3, 4)
     before = cells.copy()

@@ -22,6 +22,7 @@ from veilcube.privacy import PrivacyStatement
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.regions import grow_regions, kd_regions, smooth, smoothed_difference_stddev
 from veilcube.release import NoisyMeasurement
+from veilcube.schema import Ordinal, Schema
 
 # Noise that rounds to none at all still needs a scale to compare cells by; whole numbers are further apart than this.
 LEAST_STDDEV = 1e-6
@@ -49,25 +50,31 @@ class AdaptiveMechanism:
         noisy += every_cell.apply(cube.exact_counts)
         cells = NoisyMeasurement(every_cell, noisy, of_cells)
         # From here on the cells are only read as they are published.
-        regions = RegionCounts.of(_chosen_regions(design, cells.values, of_cells.stddev))
+        regions = RegionCounts.of(_chosen_regions(design, cells.values, of_cells.stddev, plan.schema))
         totals = draw_noise(of_regions.scale, regions.measurement_shape)
         totals += regions.apply(cube.exact_counts)
         return cells, NoisyMeasurement(regions, totals, of_regions)
 
 
-def _chosen_regions(design: AdaptiveDesign, noisy: NDArray[np.int64], stddev: float) -> NDArray[np.int64]:
+def _chosen_regions(
+    design: AdaptiveDesign, noisy: NDArray[np.int64], stddev: float, schema: Schema
+) -> NDArray[np.int64]:
     """Return the regions that a design makes of noisy cells, as labels."""
     stddev = max(stddev, LEAST_STDDEV)
     if design.partition == "grow":
-        apart = design.threshold * smoothed_difference_stddev(design.passes, noisy.ndim, stddev)
-        labels = grow_regions(smooth(noisy, design.passes), apart)
+        # Names, and cells of missing or stray values, stand beside others by chance: they are nobody's neighbours.
+        ordered = [attribute.regular_size if isinstance(attribute, Ordinal) else 1 for attribute in schema]
+        dimensions = sum(size > 1 for size in ordered)
+        apart = design.threshold * smoothed_difference_stddev(design.passes, max(dimensions, 1), stddev)
+        labels = grow_regions(smooth(noisy, design.passes, ordered=ordered), apart, ordered=ordered)
     elif design.partition == "kd":
         labels = kd_regions(noisy, stddev)
     else:
         return Blocks(noisy.shape, design.parts).labels
     if noisy.size > 1 and labels.max() + 1 == noisy.size:
         warnings.warn(
-            "every cell became a region of its own, so the second step measures the cells again; raise the threshold",
+            "every cell became a region of its own, so the second step measures the cells again; raise the threshold, "
+            "or use another strategy where no attribute has an order to grow along",
             stacklevel=4,
         )
     return labels
