@@ -1,6 +1,8 @@
 """The privacy statement that every release, answer and ledger row carries, in words and as data."""
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -12,6 +14,9 @@ from veilcube.privacy.neighbours import Neighbours
 from veilcube.privacy.ratio import read_ratio
 from veilcube.privacy.unit import PrivacyUnit
 
+# A charge has one number in its ledger, so the same words are about the same charge.
+_NAMES_A_CHARGE = re.compile(r"Charged to the budget of .* as charge \d+")
+_NOT_CHARGED = "Not charged to any ledger."
 _CHANGES = {Neighbours.ADD_REMOVE: "adding or removing", Neighbours.REPLACE: "replacing"}
 
 
@@ -46,7 +51,7 @@ class PrivacyStatement:
                 f"for either of them is exp({show_fraction(2 * self.epsilon)})."
             )
         if self.charged_to is None:
-            return f"{promise} Not charged to any ledger."
+            return f"{promise} {_NOT_CHARGED}"
         return f"{promise} Charged to {self.charged_to}."
 
     def __str__(self) -> str:
@@ -86,3 +91,16 @@ class PrivacyStatement:
             )
         except (KeyError, ValueError, TypeError, AttributeError) as problem:
             raise PrivacyError("the privacy statement is not well formed") from problem
+
+
+def join_promises(promises: Sequence[str], *, each: str = "sources, each") -> str:
+    """Return the promises of several answers as one text that says how often each was made; a charge is made once."""
+    counted = Counter(promise for promise in promises if promise)
+    return "; ".join(
+        promise if times == 1 or _is_one_charge(promise) else f"{times} {each}: {promise}"
+        for promise, times in counted.items()
+    )
+
+
+def _is_one_charge(promise: str) -> bool:
+    return _NAMES_A_CHARGE.search(promise) is not None and _NOT_CHARGED not in promise

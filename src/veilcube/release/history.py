@@ -6,13 +6,13 @@ Nothing is assumed of the noise but that it is unbiased and its covariance known
 """
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilcube.errors import QueryError
+from veilcube.privacy.statement import join_promises
 from veilcube.query import LinearQueries, Workload
 from veilcube.release.history_rows import MOST_ROWS, measured_queries
 from veilcube.release.record import ReleaseRecord
@@ -90,7 +90,7 @@ class History:
     @property
     def privacy(self) -> str:
         """The privacy promises under which the answers were given, in words; what they cost adds up."""
-        return joined_promises(self._promises)
+        return join_promises(self._promises)
 
     @property
     def promises(self) -> tuple[str, ...]:
@@ -141,14 +141,6 @@ class History:
                 parts.append(cls(record.schema, queries, values, variances))
         # One statement is about all measurements of a release together.
         return cls.merge(*parts)._under((record.statement.words,))
-
-
-def joined_promises(promises: Sequence[str]) -> str:
-    """Return the promises of several sources as one text that says how often each of them was made."""
-    counted = Counter(promise for promise in promises if promise)
-    return "; ".join(
-        promise if times == 1 else f"{times} sources, each: {promise}" for promise, times in counted.items()
-    )
 
 
 def _numbers(values: ArrayLike, what: str) -> Floats:

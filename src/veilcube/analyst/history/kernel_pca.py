@@ -25,10 +25,10 @@ from veilcube.analyst.history.spectrum import Spectrum
 from veilcube.analyst.history.whitening import Whitening
 from veilcube.errors import CapacityError, QueryError
 from veilcube.privacy.deviations import laplace_sum_deviations
+from veilcube.privacy.statement import join_promises
 from veilcube.query import Answer, Answers, LinearQueries, Workload
 from veilcube.query.confidence import read_confidence
 from veilcube.release import History
-from veilcube.release.history import joined_promises
 from veilcube.release.memory import available_memory, format_bytes
 
 Floats = NDArray[np.float64]
@@ -91,7 +91,7 @@ class KernelPCA:
         whitening = Whitening.of(learned)
         conditioning = Conditioning.of(whitening.exact, products, means, learned.values, known)
         inside = conditioning.coordinates(products, means)
-        privacy = joined_promises([*learned.promises, *promises_of_prior(self.prior, history)])
+        privacy = join_promises([*learned.promises, *promises_of_prior(self.prior, history)])
         parts = _Parts(learned, kernel, whitening, conditioning, inside, means, privacy)
         return self._decompose(parts, products, is_free=known is None and isinstance(self.alpha, str))
 

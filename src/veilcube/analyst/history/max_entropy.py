@@ -38,8 +38,8 @@ from veilcube.analyst.history.prior import Prior, promises_of_prior, read_prior
 from veilcube.analyst.history.sources import HistorySource, read_history
 from veilcube.analyst.history.whitening import Combinations
 from veilcube.errors import QueryError
+from veilcube.privacy.statement import join_promises
 from veilcube.release import History
-from veilcube.release.history import joined_promises
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float | None], None]
@@ -96,7 +96,7 @@ class MaxEntropy:
         noise = np.sqrt(learned.variances) / rows.value
         prior = read_prior(learned.schema, self.prior)
         _refuse_contradictions(learned, prior, total)
-        privacy = joined_promises([*learned.promises, *promises_of_prior(self.prior, history)])
+        privacy = join_promises([*learned.promises, *promises_of_prior(self.prior, history)])
         shape, shares = learned.schema.shape, learned.values / rows.value
         problem = DualProblem(groups, shape, shares, noise, box(np.inf, noise), prior)
         engine = self._engine(shape)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilcube.analyst.refine.facts import FactSystem, read_numbers
 from veilcube.analyst.refine.refined import Refined, Unrefined
 from veilcube.errors import CapacityError, QueryError
+from veilcube.privacy.statement import join_promises
 from veilcube.query import Answer, Answers
 
 Floats = NDArray[np.float64]
@@ -151,17 +152,10 @@ def _read_values(values: Values) -> tuple[Sequence[str] | None, ArrayLike, Array
         raise QueryError(
             "some values are answers and some plain numbers; give all as answers, or numbers and covariance"
         )
-    statements = _statements([answer.privacy for answer in noisy if answer.privacy])
+    # Whether answers that were never charged come from one release cannot be seen, so each is counted.
+    statements = join_promises([answer.privacy for answer in noisy], each="releases or answers, each with")
     deviations = np.array([answer.stddev for answer in noisy])
     return names, [answer.value for answer in noisy], _variances(deviations), statements
-
-
-def _statements(promises: Sequence[str]) -> str:
-    """Return the promises of several answers; how often each is made, since each may have been paid for."""
-    times = Counter(promises)
-    return "; ".join(
-        words if number == 1 else f"{number} releases or answers, each with: {words}" for words, number in times.items()
-    )
 
 
 def _variances(deviations: Floats) -> Floats | None:
