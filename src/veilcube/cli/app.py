@@ -17,6 +17,7 @@ from veilcube.cli import history, ledger, schema
 from veilcube.cli.demo import demo
 from veilcube.cli.failures import BROKEN_PIPE, UNEXPECTED, tell
 from veilcube.cli.info import info
+from veilcube.cli.options import CommandGroup
 from veilcube.cli.output import say
 from veilcube.cli.plan import plan
 from veilcube.cli.query import query
@@ -29,7 +30,7 @@ _ENDINGS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in si
 
 # Boxes and colours are for terminals; help that goes elsewhere is plain text. A pretty exception would print frames,
 # and with them private values.
-app = typer.Typer(
+app = CommandGroup(
     name="veilcube",
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -16,7 +16,7 @@ import typer
 from veilcube.analyst.history import KernelPCA, KernelPCAModel
 from veilcube.analyst.history.max_entropy import MaxEntropy
 from veilcube.analyst.history.max_entropy_model import MaxEntropyModel
-from veilcube.cli.options import Confidence, Force, JsonFlag, LedgerUrl
+from veilcube.cli.options import CommandGroup, Confidence, Force, JsonFlag, LedgerUrl
 from veilcube.cli.output import print_json, say, show_confidence, show_interval, show_number, show_table
 from veilcube.cli.output_file import require_free
 from veilcube.cli.progress import progress_bar
@@ -30,7 +30,7 @@ from veilcube.release import History
 from veilcube.release.atomic_file import atomic_file
 from veilcube.schema import Ordinal, Schema
 
-app = typer.Typer(help="See the answers that a dataset gave, and learn from them at no cost in privacy.")
+app = CommandGroup(help="See the answers that a dataset gave, and learn from them at no cost in privacy.")
 
 Model: TypeAlias = KernelPCAModel | MaxEntropyModel
 MOST_VALUES_SHOWN = 3

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from veilcube.cli.options import JsonFlag, LedgerUrl, Person
+from veilcube.cli.options import CommandGroup, JsonFlag, LedgerUrl, Person
 from veilcube.cli.output import print_json, say, show_table
 from veilcube.curator.ledger import Charge, DatasetAccount, Ledger
 from veilcube.privacy import Budget, Neighbours, show_fraction, write_fraction
 
-app = typer.Typer(help="Keep account of the privacy budget of datasets.")
+app = CommandGroup(help="Keep account of the privacy budget of datasets.")
 
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of the dataset in the ledger.")]
 AnyDataset = Annotated[str | None, typer.Argument(metavar="DATASET", help="Only this dataset.", show_default=False)]

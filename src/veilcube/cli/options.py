@@ -1,9 +1,12 @@
-"""Options that several commands share, said once."""
+"""Options that several commands share, said once, and the rule for all of them: one value is given once."""
 
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
+from typer.core import TyperCommand
 
 from veilcube.privacy import Neighbours
 
@@ -45,3 +48,32 @@ LedgerUrl: TypeAlias = Annotated[
     str, typer.Argument(metavar="URL", help="The ledger: sqlite:///budget.db or the path of its file.")
 ]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Write over a file that exists already.")]
+
+
+class RepeatedOptionError(typer.TyperException):
+    """An option that takes one value was given two: which of them counts is not for the program to guess."""
+
+    def __init__(self, option: str, context: typer.Context) -> None:
+        super().__init__(f"{option} was given twice, and it takes one value; give it once")
+        self.ctx = context
+
+
+class OneValueCommand(TyperCommand):
+    """A command that refuses a second value of an option that is no list; the parser alone would keep the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of a call, after a look at how often each option stands in them."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        times: Counter[Any] = Counter(param for param in given if param.param_type_name == "option")
+        repeated = [param for param, number in times.items() if number > 1 and not (param.is_flag or param.multiple)]
+        if repeated and not any(param.is_eager for param in times):  # whoever asks for help gets it
+            raise RepeatedOptionError(repeated[0].opts[0], ctx)
+        return list(super().parse_args(ctx, args))
+
+
+class CommandGroup(typer.Typer):
+    """Commands that all follow the rule."""
+
+    def command(self, *words: Any, **settings: Any) -> Callable[[Any], Any]:
+        """Register a command."""
+        return super().command(*words, **{"cls": OneValueCommand, **settings})

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from veilcube.cli.options import Force, JsonFlag, SchemaFile
+from veilcube.cli.options import CommandGroup, Force, JsonFlag, SchemaFile
 from veilcube.cli.output import print_json, say, say_exactly, show_table
 from veilcube.cli.program import program
 from veilcube.curator.drafting import draft_schema
@@ -15,7 +15,7 @@ from veilcube.schema import Attribute, Bins, Nominal, Ordinal, Schema
 
 MOST_EDGES_SHOWN = 6
 
-app = typer.Typer(help="Check a schema file, or draft one for a table.")
+app = CommandGroup(help="Check a schema file, or draft one for a table.")
 
 
 @app.command()
