@@ -140,7 +140,7 @@ class Release:
 
         A bin counts as its middle, and the interval also covers where in their bins the values may lie.
         """
-        ordinal, groups = self._ordinal_groups(attribute, where, estimator)
+        ordinal, groups = self._ordinal_groups(attribute, where, estimator, may_be_empty=True)
         centres = ordinal.centres()
         value, stddev = float((centres * groups.counts).sum()), float(np.sqrt(groups.variance_of(centres)))
         least, largest = ordinal.spans()
@@ -246,7 +246,9 @@ class Release:
         kept = Estimates(found.value[held], found.low[held], found.high[held], found.stddev[held], found.estimator)
         return self._many(kept, confidence, estimator, labels)
 
-    def _ordinal_groups(self, attribute: str, where: Query | None, estimator: str) -> tuple[Ordinal, GroupedCounts]:
+    def _ordinal_groups(
+        self, attribute: str, where: Query | None, estimator: str, *, may_be_empty: bool = False
+    ) -> tuple[Ordinal, GroupedCounts]:
         axis = self.schema.axis(attribute)
         ordinal = self.schema.attributes[axis]
         if not isinstance(ordinal, Ordinal):
@@ -254,8 +256,11 @@ class Release:
         region = read_query(self.schema, where if where is not None else {})
         regular = Region.on_axis(self.schema.shape, axis, ordinal.mask(0, ordinal.regular_size))
         region = region.intersect(regular)
-        if not region.cells:
-            raise QueryError("the condition selects no cell, so there is nothing to sum")
+        if not region.cells and not may_be_empty:
+            raise QueryError(
+                f"the condition selects no value of '{attribute}', and nobody has no mean and no quantile; widen the "
+                "condition"
+            )
         groups = self._estimate(estimator).grouped(region, [axis])
         return ordinal, groups.first(ordinal.regular_size)
 

@@ -47,7 +47,8 @@ class InsideAxis:
 
     def _along_last(self, way: Way, array: NDArray[Any]) -> NDArray[Any]:
         block = np.ascontiguousarray(array).reshape(prod(array.shape[:-1]), array.shape[-1], 1)
-        return self.along(way, block, may_overwrite=False).reshape((*array.shape[:-1], -1))
+        result = self.along(way, block, may_overwrite=False)
+        return result.reshape((*array.shape[:-1], result.shape[1]))
 
 
 def in_tiles(

@@ -200,12 +200,12 @@ class MarginalsOperator:
 
     def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
         """Return the moments of each block's noise weights; the second is its variance."""
-        lengths = _lengths(low, high)
-        found = np.empty((3, len(lengths)))
+        lengths, found = _lengths(low, high), np.empty((3, len(low)))
         for narrowed, chosen in self.by_narrowed(low, high):
-            # Blocks of one size have the same moments wherever they lie.
+            # Blocks of one size have the same moments wherever they lie; those without cells narrow nothing either.
             own = lengths[chosen]
-            _, first, owner = np.unique(own[:, list(narrowed)], axis=0, return_index=True, return_inverse=True)
+            sizes = np.column_stack([own[:, list(narrowed)], own.all(axis=1)])
+            _, first, owner = np.unique(sizes, axis=0, return_index=True, return_inverse=True)
             each = np.array([self._block_variances(narrowed, own[first]), *self._higher_powers(narrowed, own[first])])
             found[:, chosen] = each[:, owner.ravel()]
         return Moments(*found)

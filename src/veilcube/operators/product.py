@@ -156,7 +156,7 @@ class ProductOperator:
             masks = [box.mask(i) for box in region.boxes]
             distinct = {mask.tobytes(): mask for mask in masks}
             position = {key: number for number, key in enumerate(distinct)}
-            weights = axis.noise_weights(np.array(list(distinct.values()), dtype=np.float64))
+            weights = axis.noise_weights(np.array(list(distinct.values()), dtype=np.float64).reshape(-1, axis.size))
             which = np.array([position[mask.tobytes()] for mask in masks], dtype=np.int64)
             products *= (weights @ weights.T)[np.ix_(which, which)]
         return products

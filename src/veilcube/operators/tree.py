@@ -246,7 +246,7 @@ class TreeAxis(AxisMoments):
 
     def _up(self, batch: int, work: Callable[[tuple[int, int], tuple[int, int]], None]) -> None:
         """Run a pass from the cells to the root: rows of the matrix in parallel, or the nodes of a level."""
-        if batch > 1:
+        if batch != 1:
             share_out(lambda top, bottom: work((0, self.shape.inner), (top, bottom)), batch, batch * self.rows)
             return
         for start, stop in reversed(list(pairwise(self.shape.segments.tolist()))):
@@ -254,7 +254,7 @@ class TreeAxis(AxisMoments):
 
     def _down(self, batch: int, work: Callable[[tuple[int, int], tuple[int, int]], None]) -> None:
         """Run a pass from the root to the cells: rows of the matrix in parallel, or the nodes of a level."""
-        if batch > 1:
+        if batch != 1:
             share_out(lambda top, bottom: work((0, self.shape.inner), (top, bottom)), batch, batch * self.rows)
             return
         for start, stop in pairwise(self.shape.segments.tolist()):

@@ -59,7 +59,7 @@ class ProductNoise:
     def of_weighted(self, weights: Floats) -> Moments:
         """Return the moments of one weighted sum of all groups."""
         noise = np.array([self.kept.noise_weights(weights * mask).ravel() for mask in self.parts])
-        return self._joined(noise[:, np.newaxis, :], ())
+        return self._joined(noise.reshape(len(self.parts), 1, -1 if self.parts else 0), ())
 
     def of_prefixes(self, inside: float, outside: float, steps: int) -> Moments:
         """Return the moments of the sums that weigh the first groups ``inside`` and the rest ``outside``."""
