@@ -3,6 +3,23 @@
 No message carries a value that was read from a private table: attribute names, public bounds and file names only.
 """
 
+MOST_QUOTED = 60
+
+
+def quoted(value: object) -> str:
+    """Return what a caller wrote as a message quotes it: in one line, not long, and whatever the value is.
+
+    >>> quoted("Nurse"), quoted(10**5000)
+    ('Nurse', 'a number of about 5001 digits')
+    """
+    if isinstance(value, int) and value.bit_length() > 4 * MOST_QUOTED:
+        return f"a number of about {int(value.bit_length() * 0.30103) + 1} digits"
+    try:
+        text = " ".join(str(value).split())
+    except Exception:  # any object may be given, and its text is its own affair
+        return f"an object of type {type(value).__name__}"
+    return text if len(text) <= MOST_QUOTED else f"{text[: MOST_QUOTED // 2]} ... {text[-MOST_QUOTED // 2 :]}"
+
 
 class VeilcubeError(Exception):
     """Anything veilcube refuses to do. ``exit_code`` is what the command line returns for it."""

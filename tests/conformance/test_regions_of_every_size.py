@@ -84,7 +84,7 @@ def test_nobody_is_counted_as_exactly_zero(strategy: str, kind: str, estimator: 
                 assert list(found.axes) == list(names)
         questions: tuple[Callable[..., object], ...] = (release.mean, release.quantile, release.cdf)
         for question in questions:
-            with pytest.raises(QueryError, match="selects no value of 'age'"):
+            with pytest.raises(QueryError, match="selects no cell of 'age'"):
                 question("age", where=condition, estimator=estimator)
 
 

@@ -258,8 +258,8 @@ class Release:
         region = region.intersect(regular)
         if not region.cells and not may_be_empty:
             raise QueryError(
-                f"the condition selects no value of '{attribute}', and nobody has no mean and no quantile; widen the "
-                "condition"
+                f"the condition selects no cell of '{attribute}', so there is nobody to take a mean or a quantile of; "
+                "widen the condition"
             )
         groups = self._estimate(estimator).grouped(region, [axis])
         return ordinal, groups.first(ordinal.regular_size)

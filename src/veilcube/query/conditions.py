@@ -57,6 +57,8 @@ _ON_CONSTANTS: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 _NUMBER_TEXT = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
+_GROUPED_DIGITS = re.compile(r"(?<=\d)_(?=\d)")  # 1_000, as the database reads it too
+MOST_DIGITS = 4000
 
 
 def region_where(schema: Schema, condition: exp.Expr, *, negated: bool = False) -> Region:
@@ -272,7 +274,8 @@ def _is_date_text(node: exp.Cast) -> bool:
 
 
 def _read_number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+    digits = _GROUPED_DIGITS.sub("", text)
+    if not _NUMBER_TEXT.fullmatch(digits):
+        raise QueryError(f"'{text}' is no number; write numbers such as 30, -1.5 or 2e4")
+    # A number of thousands of digits is as good as infinite: nothing in a schema lies beyond it.
+    return int(digits) if digits.isdecimal() and len(digits) <= MOST_DIGITS else float(digits)

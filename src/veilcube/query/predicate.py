@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
-from veilcube.query.sql import read_sql
+from veilcube.query.sql import MAX_NESTING, read_sql
 from veilcube.schema import Attribute, Ordinal, Region, Schema
 
 Condition: TypeAlias = object  # a value, a (low, high) range, a list or set of values, a node of a hierarchy, or None
@@ -60,8 +60,22 @@ def read_condition(attribute: Attribute, condition: Condition) -> NDArray[np.boo
     if isinstance(condition, np.ndarray):
         condition = condition.tolist()
     if isinstance(condition, list | tuple | Set):
-        return _read_set(attribute, list(condition))
+        return _read_set(attribute, _flattened(attribute, list(condition)))
     return attribute.mask(*attribute.cells_of(condition))  # type: ignore[arg-type]
+
+
+def _flattened(attribute: Attribute, values: Sequence[Condition], depth: int = 1) -> list[Condition]:
+    """Return the values of lists inside lists; a range, which is a tuple, stays one."""
+    if depth > MAX_NESTING:
+        raise QueryError(
+            f"the values for '{attribute.name}' are lists inside lists, deeper than {MAX_NESTING}; write one list"
+        )
+    found: list[Condition] = []
+    for value in values:
+        inner = value.tolist() if isinstance(value, np.ndarray) else value
+        is_list = isinstance(inner, list | Set) or (isinstance(inner, tuple) and not isinstance(attribute, Ordinal))
+        found += _flattened(attribute, list(inner), depth + 1) if is_list else [inner]  # type: ignore[call-overload]
+    return found
 
 
 def _read_set(attribute: Attribute, values: Sequence[Condition]) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.errors import QueryError, SchemaError
+from veilcube.errors import QueryError, SchemaError, quoted
 from veilcube.schema.divisions import Bound, BoundaryRule, Calendar, CalendarUnit, Division, read_division
 from veilcube.schema.hierarchy import Hierarchy, HierarchySpec, value_text
 
@@ -170,12 +170,12 @@ class Ordinal(Attribute):
         """Return the half-open run of cells that ``value`` means; refuses one outside the domain."""
         first, end = self.before(value), self.after(value)
         if first >= end:
-            raise QueryError(f"'{self.name}' has no cell for {value}; its domain is {self._division.domain()}")
+            raise QueryError(f"'{self.name}' has no cell for {quoted(value)}; its domain is {self._division.domain()}")
         return first, end
 
     def cells_between(self, low: Bound | None, high: Bound | None) -> tuple[int, int]:
         """Return the half-open run of cells of the inclusive range ``(low, high)``; ``None`` leaves an end open."""
-        with_name = f"the range ({low}, {high}) on '{self.name}'"
+        with_name = f"the range ({quoted(low)}, {quoted(high)}) on '{self.name}'"
         first = 0 if low is None else self.before(low)
         end = self.regular_size if high is None else self._named(self._division.range_end, high)
         if first >= end:
@@ -268,14 +268,15 @@ class Nominal(Attribute):
 
     def cells_of(self, value: object) -> tuple[int, int]:
         """Return the half-open run of cells of a value or of a node of the hierarchy."""
+        written = quoted(value)
         run = self._hierarchy.run_of(value_text(value))
         if run is None:
             nodes = [*self._hierarchy.groups, *self.values]
-            alike = [node for node in nodes if node.casefold() == str(value).casefold()]
-            alike = alike or get_close_matches(str(value), nodes[:MOST_TO_COMPARE], n=1)
+            alike = [node for node in nodes if node.casefold() == written.casefold()]
+            alike = alike or get_close_matches(written, nodes[:MOST_TO_COMPARE], n=1)
             some = ", ".join(repr(node) for node in nodes[:8]) + (", ..." if len(nodes) > 8 else "")
             advice = f"did you mean {alike[0]!r}?" if alike else f"it has {some}"
-            raise QueryError(f"'{self.name}' has no value or group {str(value)!r}; {advice}")
+            raise QueryError(f"'{self.name}' has no value or group {written!r}; {advice}")
         return run
 
     def _regular_label(self, cell: int) -> str:

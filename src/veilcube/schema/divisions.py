@@ -210,6 +210,8 @@ class Bins:
 
 def read_date(text: object) -> tuple[date, date]:
     """Return the first and last day that a date or an ISO text (``2024``, ``2024-03``, ``2024-03-15``) means."""
+    if isinstance(text, date) and not text == text:  # noqa: PLR0124 - the missing date of pandas equals nothing
+        raise QueryError("a missing date has no place in the order; write the date, or None for missing ones")
     if isinstance(text, datetime):
         if text.time() != time.min:
             raise QueryError("a time of day cuts through a day; the smallest cell is a whole day, so write the date")

@@ -8,7 +8,7 @@ from typing import TypeAlias, Union
 
 import numpy as np
 
-from veilcube.errors import SchemaError
+from veilcube.errors import SchemaError, quoted
 
 HierarchySpec: TypeAlias = Mapping[str, Union["HierarchySpec", Sequence[Union[str, "HierarchySpec"]]]]
 
@@ -134,7 +134,12 @@ def _children_of(name: str, spec: object) -> list[tuple[str, object]]:
 
 def value_text(value: object) -> str:
     """Return how a value is spelled in a schema: 1.0 is 1, so that numbers match however a table stores them."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    try:
+        return str(value)
+    except Exception:  # a number of thousands of digits, or an object without a text: spelled as no schema spells it
+        return quoted(value)
 
 
 def _is_value(entry: object) -> bool:

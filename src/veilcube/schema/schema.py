@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 
-from veilcube.errors import QueryError, SchemaError
+from veilcube.errors import QueryError, SchemaError, quoted
 from veilcube.schema.attribute import Attribute, read_attribute
 from veilcube.schema.toml import read_toml, write_toml
 
@@ -74,10 +74,10 @@ class Schema:
         """Return the position of an attribute; names are matched exactly, then without regard to case."""
         if isinstance(name, str) and name in self._positions:
             return self._positions[name]
-        folded = [position for known, position in self._positions.items() if known.lower() == str(name).lower()]
+        folded = [position for known, position in self._positions.items() if known.lower() == quoted(name).lower()]
         if len(folded) == 1:
             return folded[0]
-        raise QueryError(f"there is no attribute '{name}'; the schema has {', '.join(self._positions)}")
+        raise QueryError(f"there is no attribute '{quoted(name)}'; the schema has {', '.join(self._positions)}")
 
     def axes(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of different attributes; two spellings of one name are that name twice."""
