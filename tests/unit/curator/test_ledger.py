@@ -389,7 +389,7 @@ def test_a_timeout_must_be_a_number_of_seconds(tmp_path: Path, timeout: object) 
 @pytest.mark.parametrize("name", ["50% ?#&=.db", "mode=memory", "é 日本.db", "budget"])
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     Ledger(tmp_path / name).create("adult", 1)
-    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert {file.name for file in tmp_path.iterdir()} == {name, f"{name}.begun"}
     assert Ledger(f"sqlite:///{tmp_path}/x.db").path.name == "x.db"
 
 

@@ -5,6 +5,7 @@ disk. Whoever puts back an old copy of the file also takes back the charges made
 """
 
 import sqlite3
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -77,11 +78,12 @@ class Ledger:
     def create(
         self, dataset: str, epsilon: EpsilonLike, *, neighbours: str | None = None, person: str | None = None
     ) -> Budget:
-        """Give a dataset its total budget, once; doing the same again changes nothing.
+        """Give a dataset its total budget, once; doing the same again changes nothing. Makes the file if there is none.
 
         What is not said here about neighbours and person (the column that names them) the first charge decides.
         """
         asked = _read_terms(dataset, epsilon, neighbours, person)
+        was_lost = self._file.is_lost()
         with self._sound(), self._file.writing(create=True) as connection:
             account = _find_or_add(connection, asked)
             if (asked.neighbours and not account.neighbours) or (asked.unit and not account.unit):
@@ -89,15 +91,33 @@ class Ledger:
                     f"dataset '{dataset}' exists already without neighbours or person, which its first charge will "
                     "decide; leave them out"
                 )
-            return account.budget
+        if was_lost:
+            warnings.warn(
+                f"the ledger that was at {self.path} is lost, and the new one knows nothing of what was spent; put the "
+                "old one back if you can",
+                stacklevel=2,
+            )
+        return account.budget
 
     def ensure(
         self, dataset: str, epsilon: EpsilonLike, *, neighbours: str | None = None, person: str | None = None
     ) -> Budget:
-        """Return the budget of a dataset, created unless it exists; an existing one must not contradict the terms."""
+        """Return the budget of a dataset, created unless it exists; an existing one must not contradict the terms.
+
+        A ledger file that was lost or emptied is not made anew, which only ``create`` does, and a new one in a place
+        where none was is made with a warning.
+        """
         asked = _read_terms(dataset, epsilon, neighbours, person)
-        with self._sound(), self._file.writing(create=True) as connection:
-            return _find_or_add(connection, asked).budget
+        is_new = self._file.is_unused_place()
+        with self._sound(), self._file.writing(create=is_new) as connection:
+            budget = _find_or_add(connection, asked).budget
+        if is_new:
+            warnings.warn(
+                f"there was no ledger at {self.path}, so a new one was made with a budget of epsilon "
+                f"{show_fraction(budget.total)} for '{dataset}'; if that dataset has a ledger elsewhere, use that one",
+                stacklevel=3,
+            )
+        return budget
 
     def datasets(self) -> list[DatasetAccount]:
         """Return all accounts in the order of their names."""

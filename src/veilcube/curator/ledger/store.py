@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,13 @@ _SETTINGS = (
 )
 _EXTRA = 3
 _PACE = 0.002
+# How long a file without content may be one that another program is just making.
+_BIRTH = 2.0
+_BEGUN = ".begun"
+_NOTE = (
+    "A veilcube ledger was begun beside this note. If it is missing or empty, put it back from a backup: a new one "
+    "would know nothing of what was spent, and grant every budget again.\n"
+)
 
 _BUSY = "the ledger {path} is held by another program, so nothing was charged; wait until that is done and try again"
 _DISK = (
@@ -105,12 +112,43 @@ class LedgerFile:
         """Read and write with everybody else kept out; what was written is on disk when this ends without an error."""
         with self._transaction("BEGIN IMMEDIATE", create=create) as connection:
             yield connection
+        self._leave_note()
         if create:
             self._sync_folder()
 
     def damaged(self) -> LedgerError:
         """Return the error for content that no ledger can have."""
         return LedgerError(_DAMAGED.format(path=self.path))
+
+    def is_unused_place(self) -> bool:
+        """Whether no ledger ever was here, as far as anybody can tell; a file that is just being made is waited for."""
+        with self._reachable():
+            if self.path.exists():
+                self._await_content()
+                return False
+            return not self._is_known()
+
+    def is_lost(self) -> bool:
+        """Whether a ledger was here and is gone or empty."""
+        with self._reachable():
+            return self._is_known() and not (self.path.exists() and self.path.stat().st_size)
+
+    def _await_content(self) -> None:
+        deadline = time.monotonic() + min(_BIRTH, self.timeout)
+        while self.path.stat().st_size == 0 and not self._beside(_BEGUN).exists() and time.monotonic() < deadline:
+            time.sleep(_PACE)
+
+    def _beside(self, ending: str) -> Path:
+        whole = self.path.resolve()
+        return whole.with_name(whole.name + ending)
+
+    def _leave_note(self) -> None:
+        """Leave a trace of the ledger beside it, so that nobody takes a ledger that was lost for one that never was."""
+        note = self._beside(_BEGUN)
+        # A ledger is no worse without it, so that a place that cannot take it, or a name too long, is no error.
+        with suppress(OSError):
+            if not note.exists():
+                note.write_text(_NOTE, encoding="utf-8")
 
     @contextmanager
     def _transaction(self, begin: str, *, create: bool) -> Iterator[sqlite3.Connection]:
@@ -131,7 +169,7 @@ class LedgerFile:
                 raise self.damaged() from problem
 
     def _check_place(self, create: bool) -> None:
-        try:
+        with self._reachable():
             if self.path.exists():
                 if not self.path.is_file():
                     raise LedgerError(_NO_LEDGER.format(path=self.path))
@@ -139,8 +177,6 @@ class LedgerFile:
                 raise self._missing()
             elif not self.path.parent.is_dir():
                 raise LedgerError(f"the folder {self.path.parent} for the ledger does not exist; make it first")
-        except OSError as problem:
-            raise LedgerError(_REASONS[sqlite3.SQLITE_CANTOPEN].format(path=self.path)) from problem
 
     def _connect(self, create: bool) -> sqlite3.Connection:
         # Nothing but SQLite may open the file: closing any other handle on it would drop this process's locks.
@@ -191,7 +227,27 @@ class LedgerFile:
             _lay_out(connection, version)
 
     def _missing(self) -> LedgerError:
-        return LedgerError(f"there is no ledger at {self.path}; create it with 'veilcube ledger create'")
+        if self._is_known():
+            return LedgerError(
+                f"the ledger {self.path} is lost: one was there, and the file is missing or empty; put it back from a "
+                "backup, or, to grant every budget again, create a new one with 'veilcube ledger create'"
+            )
+        what = "is empty, so there is no ledger in it" if self.path.exists() else "does not exist"
+        return LedgerError(f"there is no ledger at {self.path}, which {what}; create it with 'veilcube ledger create'")
+
+    def _is_known(self) -> bool:
+        """Whether a note or, where the file is missing, SQLite's own left-overs tell of a ledger."""
+        is_missing = not self.path.exists()
+        return self._beside(_BEGUN).exists() or (
+            is_missing and any(self._beside(ending).exists() for ending in ("-journal", "-wal"))
+        )
+
+    @contextmanager
+    def _reachable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise LedgerError(_REASONS[sqlite3.SQLITE_CANTOPEN].format(path=self.path)) from problem
 
     def _explain(self, problem: sqlite3.Error) -> str:
         primary = _primary_code(problem)
