@@ -61,6 +61,16 @@ class Posterior:
         origin = self._product.origin
         return origin + self._shape.lower_quantile(tail), origin + self._shape.upper_quantile(tail)
 
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the count is taken to be an integer."""
+        return self._product.discrete
+
+    def atoms(self, widest: float) -> tuple[float, Floats, Floats]:
+        """Return an origin, and points from there with masses that add up to 1, for sums of what varies over widest."""
+        points, masses = self._shape.atoms(widest)
+        return self._product.origin, points, masses / self._shape.mass
+
     def cdf(self, x: float) -> float:
         """Return the posterior probability that the count is at most x."""
         if isinstance(x, bool) or not isinstance(x, Real) or not x <= math.inf:

@@ -36,9 +36,13 @@ class ResolvedChances:
 
     def moments(self) -> tuple[float, float]:
         """The mean and the standard deviation of the normalised chances."""
-        points = self.first + np.arange(self.chances.size)
+        points, _ = self.atoms()
         mean = float(self.chances @ points / self.mass)
         return mean, float(np.sqrt(self.chances @ (points - mean) ** 2 / self.mass))
+
+    def atoms(self, _widest: float = np.inf) -> tuple[Floats, Floats]:
+        """The integers and the mass of each; there is nothing finer."""
+        return self.first + np.arange(self.chances.size, dtype=np.float64), self.chances
 
     def mass_up_to(self, point: float) -> float:
         """The sum over the integers up to a point, itself included."""
@@ -107,5 +111,6 @@ def _interpolated(low: int, high: int, points: Floats, values: Floats, tolerance
 
 
 def _index_beyond(chances: Floats, mass: float) -> int:
-    """The first index whose running sum exceeds the mass."""
-    return min(int(np.searchsorted(np.cumsum(chances), mass, side="right")), chances.size - 1)
+    """The first index whose running sum exceeds the mass; rounding may have left tiny negative chances."""
+    running = np.maximum.accumulate(np.cumsum(chances))
+    return min(int(np.searchsorted(running, mass, side="right")), chances.size - 1)

@@ -23,6 +23,7 @@ _RESOLVED = 1e-12
 _EPS = float(np.finfo(np.float64).eps)
 _MOST_ROUNDS = 60
 _MOST_PANELS = 4096
+_NEGLIGIBLE = 1e-18
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +46,26 @@ class ResolvedDensity:
 
     def moments(self) -> tuple[float, float]:
         """The mean and the standard deviation of the normalised density."""
-        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
-        points = middle[:, np.newaxis] + half[:, np.newaxis] * _NODES
-        weights = legendre.legval(_NODES, self.coefficients.T) * half[:, np.newaxis] * _WEIGHTS
+        points, weights = self.atoms()
         mean = float((weights * points).sum() / self.mass)
         return mean, float(np.sqrt((weights * (points - mean) ** 2).sum() / self.mass))
+
+    def atoms(self, widest: float = np.inf) -> tuple[Floats, Floats]:
+        """The points and masses of a quadrature of the density times what is smooth over the width ``widest``.
+
+        Panels that hold nothing to speak of are left out of it.
+        """
+        panels = np.flatnonzero(self.masses > _NEGLIGIBLE * self.mass)
+        width = (self.high - self.low)[panels]
+        pieces = np.maximum(np.ceil(width / widest), 1).astype(np.int64)
+        panel, ends = np.repeat(panels, pieces), np.cumsum(pieces)
+        place = np.arange(panel.size) - np.repeat(ends - pieces, pieces)
+        many = np.repeat(pieces, pieces)
+        local = (2 * place[:, np.newaxis] + 1 + _NODES) / many[:, np.newaxis] - 1
+        half = (np.repeat(width, pieces) / 2)[:, np.newaxis]
+        points = (self.low[panel])[:, np.newaxis] + half * (1 + local)
+        heights = legendre.legval(local, self.coefficients[panel].T[:, :, np.newaxis], tensor=False)
+        return points.ravel(), (heights * _WEIGHTS * half / many[:, np.newaxis]).ravel()
 
     def mass_up_to(self, point: float) -> float:
         """The integral up to a point, with the digits of the lower tail."""

@@ -5,6 +5,7 @@ import pytest
 
 import veilcube as vc
 from support.releases import release_of
+from veilcube.analyst.observations import Posterior
 from veilcube.errors import QueryError
 
 SCHEMA = vc.Schema([vc.Ordinal("age", 0, 7), vc.Ordinal("hours", 0, 11)])
@@ -100,3 +101,58 @@ def test_too_many_questions_are_pointed_to_least_squares() -> None:
     release = release_of(SCHEMA, COUNTS, 1, 7, vc.Adaptive())
     with pytest.raises(QueryError, match="use estimator='least_squares' for more"):
         release.answer(vc.Workload.random_ranges(SCHEMA, 2_001, seed=1), estimator="observed")
+
+
+def parts_of(release: vc.Release, inside: np.ndarray) -> list[Posterior]:
+    """Return the posterior of the part of a question in each region that it meets, by the paper's rule."""
+    cells, regions = release.record.measurements
+    b1, b2 = float(cells.noise.scale), float(regions.noise.scale)
+    found = []
+    for label in np.unique(regions.operator.chosen[inside]):
+        region = regions.operator.chosen == label
+        own, rest = cells.values[region & inside].sum(), cells.values[region & ~inside].sum()
+        others: dict[float, int] = {b2: 1}
+        if (region & ~inside).any():
+            others[b1] = others.get(b1, 0) + int((region & ~inside).sum())
+        seen = [(int(own), {b1: int((region & inside).sum())}), (int(regions.values[label] - rest), others)]
+        found.append(vc.posterior(seen, discrete=b1 <= 20))
+    return found
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 2.0])
+@pytest.mark.parametrize("partition", ["blocks", "kd"])
+def test_a_question_across_regions_is_the_sum_of_its_parts(partition: str, epsilon: float) -> None:
+    release = release_of(SCHEMA, COUNTS, epsilon, 1, vc.Adaptive(partition=partition, split=0.5))
+    generator = np.random.default_rng(3)
+    for _ in range(6):
+        age, hours = np.sort(generator.integers(0, 8, 2)), np.sort(generator.integers(0, 12, 2))
+        inside = np.zeros(COUNTS.shape, dtype=bool)
+        inside[age[0] : age[1] + 1, hours[0] : hours[1] + 1] = True
+        parts = parts_of(release, inside)
+        found = release.count(age=tuple(age.tolist()), hours=tuple(hours.tolist()), estimator="observed")
+        assert found.value == pytest.approx(sum(part.mean for part in parts))
+        widening = found.stddev / np.sqrt(sum(part.stddev**2 for part in parts))
+        assert widening == pytest.approx(1.0) if partition == "blocks" else 1.1 <= widening <= 1.3
+
+
+def test_a_question_across_regions_is_as_accurate_as_least_squares() -> None:
+    # 256 cells of 50 in four blocks, a question for the first block and one cell more.
+    schema, counts = vc.Schema([vc.Ordinal("a", 0, 255)]), np.full(256, 50)
+    errors: dict[str, list[float]] = {"observed": [], "least_squares": []}
+    held = []
+    for seed in range(40):
+        release = release_of(schema, counts, 0.2, seed, vc.Adaptive(partition="blocks", split=0.5, side=64))
+        for name, missed in errors.items():
+            answer = release.count(a=(0, 64), estimator=name)
+            missed.append(answer.value - 65 * 50)
+            held.append(answer.low <= 65 * 50 <= answer.high)
+    exact, plain = (np.sqrt(np.mean(np.square(missed))) for missed in errors.values())
+    assert exact <= 1.1 * plain
+    assert np.mean(held) >= 0.85
+
+
+def test_too_many_regions_are_pointed_to_least_squares() -> None:
+    schema = vc.Schema([vc.Ordinal("a", 0, 2999)])
+    release = release_of(schema, np.zeros(3000, dtype=np.int64), 0.1, 7, vc.Adaptive(partition="blocks", side=1))
+    with pytest.raises(QueryError, match="at most 10,000 in all; use estimator='least_squares' for more"):
+        release.answer(vc.Workload(schema, [{}] * 4), estimator="observed")

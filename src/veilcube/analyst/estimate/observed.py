@@ -1,18 +1,21 @@
 """The exact posterior of each question about an adaptive release, from the two observations that it has (ISPE, step E).
 
-A query with cells of some regions is seen twice, by independent noise: once as the sum of its own m noisy cells, and
-once as the noisy totals of these regions less the noisy cells that do not belong to the query. The second has one noise
-of a total's scale for each region and one of a cell's for each cell taken off. With a flat prior the posterior is the
-normalised product of the two laws (Theorems 4.1 and 4.2 there), exactly: mean, standard deviation and equal-tailed
-interval. Where both scales are equal the mean is near least squares', which answers a hundred thousand times faster.
+The part of a query that lies in one region is seen twice, by independent noise: once as the sum of its own m noisy
+cells, and once as the noisy total of the region less the noisy cells that do not belong to the query. The second has
+one noise of a total's scale and one of a cell's for each cell taken off. With a flat prior the posterior of the part is
+the normalised product of the two laws (Theorems 4.1 and 4.2 there), exactly. Different regions share no noise, so a
+query that meets several is the sum of independent parts, whose law is the convolution of theirs: mean, standard
+deviation and equal-tailed interval are of that. Within a region the mean is near least squares', which answers many
+thousand times faster.
 
 Regions that were chosen from the noisy cells follow their noise, so the product is exact for blocks and a little too
 narrow for others, whose intervals are widened as least squares' are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +30,21 @@ from veilcube.analyst.estimate.cells_and_regions import (
     widening_of,
 )
 from veilcube.analyst.observations import Posterior, posterior
+from veilcube.analyst.summed_posterior import SummedPosterior
 from veilcube.errors import QueryError
 from veilcube.release import ReleaseRecord
 from veilcube.schema import Region
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+# What was seen of a question in one region: the sum of its cells, what the total says, its cells and those left over.
+Part: TypeAlias = tuple[int, int, int, int]
 
 # Some fifty in a second.
 MOST_QUERIES = 2_000
+# Of regions that questions meet, some hundreds in a second.
+MOST_PARTS = 10_000
+MOST_KEPT = 2_000
 # Below this scale whole noises differ from continuous ones by more than rounding.
 LARGEST_DISCRETE_SCALE = 20
 # Beyond this standard deviation they are not summed one by one.
@@ -72,6 +81,7 @@ class ObservedEstimate:
         self._noises = cells.noise, regions.noise
         self._scales = [float(noise.scale) for noise in self._noises]
         self._summed = self._regions.apply(self._cells)
+        self._beliefs: dict[tuple[int, int, int], Posterior] = {}
 
     def cells(self) -> Floats:
         """Return the posterior mean of every cell."""
@@ -98,27 +108,57 @@ class ObservedEstimate:
                 f"'observed' computes one posterior after another, for at most {MOST_QUERIES:,} questions at once; "
                 "use estimator='least_squares' for more"
             )
-        cells, labels = self._cells.ravel(), self._regions.chosen.ravel()
-        each = [self._posterior(cells[chosen], labels[chosen], confidence) for chosen in asked.each()]
+        seen = list(self._seen_of(asked))
+        each = [self._posterior(*one, confidence) for one in seen]
         moments = asked.moments(self._unbiased.answers)
         found = Estimates(*np.array(each, dtype=np.float64).reshape(-1, 4).T)
         return self._unbiased.holding_whole_regions(found, moments, asked, confidence)
 
-    def _posterior(self, cells: Integers, labels: Integers, confidence: float) -> tuple[float, float, float, float]:
-        """Return value, low, high and standard deviation of the count of some cells."""
-        if cells.size == 0:
-            return 0.0, 0.0, 0.0, 0.0
-        met, held = np.unique(labels, return_counts=True)
-        own, left_over = int(cells.sum()), int((self._regions.sizes[met] - held).sum())
-        others = int(self._totals[met].sum() - (self._summed[met].sum() - own))
-        if max(self._scales) < LEAST_SCALE:
-            return float(own), float(own), float(own), 0.0
-        belief = self._belief((own, int(cells.size), 0), (others, left_over, met.size))
-        low, high = belief.interval(confidence)
-        middle, widening = belief.mean, float(widening_of(np.asarray(cells.size))) if self._unbiased.is_chosen else 1.0
-        return middle, middle + widening * (low - middle), middle + widening * (high - middle), widening * belief.stddev
+    def _seen_of(self, asked: Asked) -> Iterator[tuple[list[Part], int]]:
+        """Return what was seen of each question, and how many cells it has."""
+        met = 0
+        for chosen in asked.each():
+            parts = self._parts(chosen)
+            met += len(parts)
+            if met > MOST_PARTS:
+                raise QueryError(
+                    f"'observed' takes every region that a question meets on its own, at most {MOST_PARTS:,} in all; "
+                    "use estimator='least_squares' for more"
+                )
+            yield parts, chosen.size
 
-    def _belief(self, *seen: tuple[int, int, int]) -> Posterior:
+    def _parts(self, chosen: Integers) -> list[Part]:
+        """Return what was seen of a question in each region that it meets."""
+        met, place = np.unique(self._regions.chosen.ravel()[chosen], return_inverse=True)
+        held = np.bincount(place, minlength=met.size)
+        own = np.zeros(met.size, dtype=np.int64)
+        np.add.at(own, place, self._cells.ravel()[chosen])
+        others = self._totals[met] - (self._summed[met] - own)
+        rows = np.stack([own, others, held, self._regions.sizes[met] - held], axis=1)
+        return [(row[0], row[1], row[2], row[3]) for row in rows.tolist()]
+
+    def _posterior(self, seen: list[Part], cells: int, confidence: float) -> tuple[float, float, float, float]:
+        """Return value, low, high and standard deviation of the count of so many cells, from the parts of it seen."""
+        base = float(sum(own for own, *_ in seen))
+        if not seen or max(self._scales) < LEAST_SCALE:
+            return base, base, base, 0.0
+        # A part's posterior moves with its cells, so only how far the two observations lie apart shapes it.
+        belief = SummedPosterior([self._belief(others - own, held, left) for own, others, held, left in seen])
+        low, high = belief.interval(confidence)
+        middle, widening = belief.mean, float(widening_of(np.asarray(cells))) if self._unbiased.is_chosen else 1.0
+        low, high = middle + widening * (low - middle), middle + widening * (high - middle)
+        return base + middle, base + low, base + high, widening * belief.stddev
+
+    def _belief(self, apart: int, held: int, left_over: int) -> Posterior:
+        """Return the posterior of one part, less the sum of its own noisy cells."""
+        key = apart, held, left_over
+        if key not in self._beliefs:
+            if len(self._beliefs) >= MOST_KEPT:
+                self._beliefs.clear()
+            self._beliefs[key] = self._belief_of((0, held, 0), (apart, left_over, 1))
+        return self._beliefs[key]
+
+    def _belief_of(self, *seen: tuple[int, int, int]) -> Posterior:
         """Return the posterior from observed values, each with how many noises of cells and of totals are in it."""
         variances = [noise.variance for noise in self._noises]
         spread = sqrt(min(cells * variances[0] + totals * variances[1] for _, cells, totals in seen))
