@@ -92,7 +92,7 @@ class _LatticeDensity:
 
     @cached_property
     def _points(self) -> Floats:
-        return (np.arange(self.masses.size) - self.masses.size // 2) * self.step
+        return np.asarray((np.arange(self.masses.size) - self.masses.size // 2) * self.step, dtype=np.float64)
 
     @cached_property
     def _integral(self) -> PPoly:

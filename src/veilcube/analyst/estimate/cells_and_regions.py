@@ -128,13 +128,13 @@ class AdaptiveEstimate:
             return found
         sizes = asked.sizes
         at = np.flatnonzero((moments.whole == sizes) & (sizes >= 1) & (sizes <= LARGEST_OUTLIER))
-        middle, width = self._after_choice(asked.listed(at), confidence)
+        least, greatest = self.after_choice(asked.listed(at), confidence)
         low, high = found.low.copy(), found.high.copy()
-        low[at], high[at] = np.minimum(low[at], middle - width), np.maximum(high[at], middle + width)
+        low[at], high[at] = np.minimum(low[at], least), np.maximum(high[at], greatest)
         return Estimates(found.value, low, high, found.stddev)
 
-    def _after_choice(self, lists: CellLists, confidence: float) -> tuple[Floats, Floats]:
-        """Return the middle and the half-width for each list of cells that makes up whole regions."""
+    def after_choice(self, lists: CellLists, confidence: float) -> tuple[Floats, Floats]:
+        """Return for each list of cells that makes up whole regions an interval that holds whatever chose them."""
         labels = self.answers.regions.chosen.ravel()[lists.cells]
         numbers, sizes = np.repeat(np.arange(len(lists)), lists.sizes), self.answers.regions.sizes
 
@@ -152,7 +152,8 @@ class AdaptiveEstimate:
             width = half_widths(self.cells_measured.noise, np.array([size]), level)
             of_cells[lists.sizes == size] = width[0]
         is_by_totals = of_totals <= of_cells
-        return np.where(is_by_totals, totals, own), np.where(is_by_totals, of_totals, of_cells)
+        middle, width = np.where(is_by_totals, totals, own), np.where(is_by_totals, of_totals, of_cells)
+        return middle - width, middle + width
 
 
 def only(found: Estimates) -> Estimates:

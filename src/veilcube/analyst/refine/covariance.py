@@ -192,9 +192,7 @@ class AdaptiveCovariance:
 
     def of_boxes(self, left: Boxes, right: Boxes) -> Floats:
         """Return the overlaps less Σ_p a_p (cells of the left box in p) (cells of the right box in p)."""
-        found = np.ones((len(left), len(right)))
-        for ours, theirs in zip(left.axes, right.axes, strict=True):
-            found *= overlaps(ours[0], theirs[0])[np.ix_(ours[1], theirs[1])]
+        found = shared_cells(left, right)
         held = self._held_by(left)
         weighted = held.multiply(self._answers.gains[np.newaxis, :]).tocsr()
         return np.asarray(found - _dense(weighted @ self._remembered(right)))
@@ -254,6 +252,14 @@ def _axis_products(axis: AxisOperator, left: AxisSets, right: AxisSets) -> Float
         ours, theirs = (haar_range_weights(axis.size, sets.low, sets.high) for sets in (left, right))
         return _dense(csr_array(ours @ theirs.T))
     return _inner_products(left, right, lambda rows: axis.solve(axis.noise_weights(rows)))
+
+
+def shared_cells(left: Boxes, right: Boxes) -> Floats:
+    """Return how many cells each two boxes share."""
+    found = np.ones((len(left), len(right)))
+    for ours, theirs in zip(left.axes, right.axes, strict=True):
+        found *= overlaps(ours[0], theirs[0])[np.ix_(ours[1], theirs[1])]
+    return found
 
 
 def overlaps(left: AxisSets, right: AxisSets) -> Floats:

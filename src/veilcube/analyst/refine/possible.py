@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.refine.boxes import AxisSets, BoxSums
+from veilcube.analyst.refine.boxes import BoxSums
 from veilcube.analyst.refine.facts import FactSystem
 from veilcube.analyst.refine.feasible import contradicting_facts
 from veilcube.analyst.refine.release_facts import ReleaseFacts
@@ -24,10 +24,10 @@ def impossible_facts(facts: ReleaseFacts) -> tuple[int, ...]:
     alone = _impossible_alone(facts)
     if alone:
         return alone
-    weights = _group_weights(facts.sums)
-    if weights is None:
+    classes = group_classes(facts.sums)
+    if classes is None:
         return ()
-    columns = np.unique(weights, axis=1)
+    columns = np.unique(group_weights(facts.sums, classes), axis=1)
     system = FactSystem(columns, facts.constants, facts.is_equality, facts.facts)
     return contradicting_facts(system, nonnegative=True)
 
@@ -43,22 +43,39 @@ def _impossible_alone(facts: ReleaseFacts) -> tuple[int, ...]:
     return (int(found[0]),) if len(found) else ()
 
 
-def _group_weights(sums: BoxSums) -> Floats | None:
-    """Return the weight of each group of cells in each sum, (sums, groups); None where that is too much."""
+def group_classes(sums: BoxSums, most: int = _MOST_ENTRIES) -> list[Floats] | None:
+    """Return the classes of like cells of each attribute, as rows of ones and zeros over its cells.
+
+    A group of cells is a product of one class per attribute; None where groups times sums would be more than ``most``.
+    """
     classes = []
     for sets, _ in sums.boxes.axes:
         if len(sets) * sets.size > _MOST_ENTRIES:
             return None
-        classes.append(np.unique(_membership(sets), axis=1))
-    if prod(kinds.shape[1] for kinds in classes) * max(len(sums.boxes), len(sums)) > _MOST_ENTRIES:
+        kinds, which = np.unique(sets.weights(np.arange(len(sets))), axis=1, return_inverse=True)
+        classes.append((which.ravel() == np.arange(kinds.shape[1])[:, np.newaxis]).astype(np.float64))
+    if prod(map(len, classes)) * max(len(sums.boxes), len(sums)) > most:
         return None
+    return classes
+
+
+def cells_in_groups(sums: BoxSums, classes: list[Floats]) -> Floats:
+    """Return how many cells of each group each sum of boxes has, by their weights: (sums, groups)."""
     inside = np.ones((len(sums.boxes), 1))
-    for kinds, (_, which) in zip(classes, sums.boxes.axes, strict=True):
-        inside = (inside[:, :, np.newaxis] * kinds[which][:, np.newaxis, :]).reshape(
-            len(inside), inside.shape[1] * kinds.shape[1]
-        )
+    for kinds, (sets, which) in zip(classes, sums.boxes.axes, strict=True):
+        held = sets.sums(kinds).T[which]
+        inside = (inside[:, :, np.newaxis] * held[:, np.newaxis, :]).reshape(len(inside), inside.shape[1] * len(kinds))
     return np.asarray(sums.matrix @ inside)
 
 
-def _membership(sets: AxisSets) -> Floats:
-    return sets.weights(np.arange(len(sets)))
+def sizes_of_groups(classes: list[Floats]) -> Floats:
+    """Return how many cells each group has."""
+    sizes = np.ones(1)
+    for kinds in classes:
+        sizes = np.outer(sizes, kinds.sum(axis=1)).ravel()
+    return sizes
+
+
+def group_weights(sums: BoxSums, classes: list[Floats]) -> Floats:
+    """Return the weight of each group in each sum, whose boxes hold a group whole or not at all: (sums, groups)."""
+    return cells_in_groups(sums, classes) / sizes_of_groups(classes)

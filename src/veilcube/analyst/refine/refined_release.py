@@ -5,17 +5,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from veilcube.analyst.estimate import Estimate, Guarantee
 from veilcube.analyst.estimate.adjusted import AdjustedEstimate
+from veilcube.analyst.estimate.cells_and_regions import AdaptiveEstimate, is_adaptive
 from veilcube.analyst.estimate.least_squares import LeastSquares
 from veilcube.analyst.estimate.linear import LinearEstimate
 from veilcube.analyst.estimate.posterior import Posterior
-from veilcube.analyst.refine.covariance import covariance_of
+from veilcube.analyst.refine.amended import AmendedEstimate
+from veilcube.analyst.refine.chosen_regions import ChosenRegions
+from veilcube.analyst.refine.covariance import CellCovariance, covariance_of
 from veilcube.analyst.refine.facts import Fact, FactSource
 from veilcube.analyst.refine.imposing import Imposed, impose_facts
 from veilcube.analyst.refine.possible import impossible_facts
+from veilcube.analyst.refine.ranges import FactRanges
 from veilcube.analyst.refine.refined_answers import RefinedAnswers
 from veilcube.analyst.refine.release_facts import (
     KnownCounts,
@@ -26,7 +31,7 @@ from veilcube.analyst.refine.release_facts import (
 )
 from veilcube.analyst.refine.release_privacy import check_facts
 from veilcube.analyst.refine.statement import RefinedStatement
-from veilcube.analyst.refine.tree_refinement import IndependentCells, RefinedTreeEstimate
+from veilcube.analyst.refine.tree_refinement import IndependentCells, refined_tree_estimate
 from veilcube.analyst.release import Release
 from veilcube.errors import CapacityError, QueryError, ReleaseFileError
 from veilcube.release import ReleaseRecord
@@ -40,8 +45,8 @@ class RefinedRelease(Release):
 
     ``facts`` are the ones that said something new, ``redundant`` those that followed from the others, ``unrefined`` is
     the release as it was. Its one estimator, refined least squares, is unbiased with exact variances under equalities;
-    inequalities move the values, and the intervals stay those before them, widened to hold the value. On a refined tree
-    the posterior is moved, and its intervals stay.
+    inequalities move the values, and the intervals stay those before them, widened to hold the value and cut where no
+    counts obey the facts. On a refined tree the posterior is moved, and its intervals are cut.
     """
 
     def __init__(
@@ -137,7 +142,7 @@ def refine_release(
             f"a whole release is refined cell by cell, up to {MOST_CELLS:,} cells, and this one has more; ask it for "
             "answers and refine those"
         )
-    imposed, estimate = _imposed_on(record, rows)
+    imposed, estimate = _imposed_on(record, rows, counts=counts)
     impossible = impossible_facts(rows) if counts else ()
     if impossible:
         raise QueryError(
@@ -147,17 +152,35 @@ def refine_release(
     return RefinedRelease(release, rows, imposed, estimate, replace(record, statement=statement))
 
 
-def _imposed_on(record: ReleaseRecord, rows: ReleaseFacts) -> tuple[Imposed, Estimate]:
+def _imposed_on(record: ReleaseRecord, rows: ReleaseFacts, *, counts: bool) -> tuple[Imposed, Estimate]:
     """Refine least squares, or the posterior of a refined tree, and return the estimate that answers."""
     covariance = covariance_of(record)
+    estimate: Estimate
     if covariance is None:
         posterior = Posterior().fit(record)
         metric = IndependentCells.of(posterior, record.schema.shape)
         imposed = impose_facts(metric, posterior.cells(), rows)
-        return imposed, RefinedTreeEstimate(posterior, metric, imposed)
-    imposed = impose_facts(covariance, LeastSquares().fit(record).cells(), rows)
+        estimate = refined_tree_estimate(posterior, metric, imposed)
+    else:
+        imposed = impose_facts(covariance, LeastSquares().fit(record).cells(), rows)
+        estimate = _moved(_unbiased(record, covariance, imposed), imposed)
+    if counts and not rows.is_equality.all():
+        estimate = AmendedEstimate(estimate, FactRanges(imposed.used).cut)
+    return imposed, estimate
+
+
+def _unbiased(record: ReleaseRecord, covariance: CellCovariance, imposed: Imposed) -> Estimate:
+    """Return least squares under the equalities."""
     answers = RefinedAnswers(covariance, imposed.known, imposed.factored, imposed.refined_cells)
     first = record.measurements[0]
     unbiased = LinearEstimate(answers, first.values, first.noise)
+    if not is_adaptive(record):
+        return unbiased
+    adaptive = AdaptiveEstimate(record)
+    known = imposed.used.take(np.flatnonzero(imposed.used.is_equality))
+    return AmendedEstimate(unbiased, ChosenRegions(adaptive, known).amend) if adaptive.is_chosen else unbiased
+
+
+def _moved(unbiased: Estimate, imposed: Imposed) -> Estimate:
     moved = imposed.moved_cells
-    return imposed, unbiased if moved is None else AdjustedEstimate(unbiased, moved.copy())
+    return unbiased if moved is None else AdjustedEstimate(unbiased, moved.copy())

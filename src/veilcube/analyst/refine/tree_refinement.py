@@ -5,24 +5,21 @@ its cells. The posterior means are moved in the metric of their standard deviati
 answers obey the facts, and no variance is claimed to be smaller, except for what the facts tell for certain.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.analyst.estimate import Estimate, Estimates
-from veilcube.analyst.estimate.adjusted import AdjustedEstimate, AdjustedGroups
+from veilcube.analyst.estimate.adjusted import AdjustedEstimate
+from veilcube.analyst.refine.amended import AmendedEstimate, Questions
 from veilcube.analyst.refine.boxes import Boxes, BoxSums
 from veilcube.analyst.refine.covariance import variances
 from veilcube.analyst.refine.imposing import Imposed
 from veilcube.analyst.refine.refined_answers import NOTHING_LEFT, explained_variances
 from veilcube.operators.block_sums import BlockSums
-from veilcube.operators.grouping import group_of
-from veilcube.schema import Region
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _CELLS_AT_ONCE = 1 << 15
 _LEAST_SHARE = 1e-3
@@ -62,73 +59,28 @@ class IndependentCells:
 
 
 @dataclass(frozen=True, eq=False)
-class RefinedTreeGroups(AdjustedGroups):
-    """Groups of a refined tree; ``is_certain`` are those that the facts leave no choice."""
+class Certainty:
+    """Makes the intervals of questions that the equalities determine a single point."""
 
-    is_certain: NDArray[np.bool_]
+    metric: IndependentCells
+    imposed: Imposed
 
-    def first(self, size: int) -> "RefinedTreeGroups":
-        """Return the first groups of a single axis only."""
-        fewer = super().first(size)
-        return RefinedTreeGroups(fewer.values, fewer.unbiased, fewer.least, self.is_certain[:size])
-
-    def estimates(self, confidence: float) -> Estimates:
-        """Return every group's count with its interval, a single point where the facts tell it."""
-        return _certain(super().estimates(confidence), self.is_certain)
-
-
-class RefinedTreeEstimate:
-    """Posterior answers moved to obey the facts, exact where the facts leave no choice."""
-
-    def __init__(self, posterior: Estimate, metric: IndependentCells, imposed: Imposed) -> None:
-        cells = imposed.refined_cells if imposed.moved_cells is None else imposed.moved_cells
-        self._adjusted = AdjustedEstimate(posterior, cells.copy())
-        self._metric, self._imposed, self._shape = metric, imposed, cells.shape
-
-    def cells(self) -> Floats:
-        """Return the refined estimate of every cell."""
-        return self._adjusted.cells()
-
-    def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
-        """Estimate the count of each block."""
-        found = self._adjusted.rectangles(low, high, confidence)
-        held = np.flatnonzero(np.all(high >= low, axis=1))
-        is_certain = np.zeros(len(low), dtype=bool)
-        is_certain[held] = self._is_certain(BoxSums(Boxes(self._shape, low[held], high[held])))
-        return _certain(found, is_certain)
-
-    def region(self, region: Region, confidence: float) -> Estimates:
-        """Estimate the count of a region."""
-        found = self._adjusted.region(region, confidence)
-        if not region.boxes:
-            return found
-        return _certain(found, self._is_certain(BoxSums.of_regions(region.shape, [region])).reshape(()))
-
-    def grouped(self, region: Region, axes: Sequence[int]) -> "RefinedTreeGroups":
-        """Estimate the counts inside a region for every combination of cells of the given axes."""
-        groups = self._adjusted.grouped(region, axes)
-        is_certain = np.zeros(groups.values.shape, dtype=bool)
-        held = np.argwhere(groups.sizes > 0)
-        if len(held):
-            is_certain[tuple(held.T)] = self._is_certain(_sums_of_groups(region, axes, held))
-        return RefinedTreeGroups(groups.values, groups.unbiased, groups.least, is_certain)
+    def amend(self, found: Estimates, questions: Questions, confidence: float) -> Estimates:
+        """Return the estimates, certain ones without an interval."""
+        del confidence
+        is_certain = np.zeros(found.value.shape, dtype=bool)
+        is_certain[questions.held] = self._is_certain(questions.sums)
+        low, high = np.where(is_certain, found.value, found.low), np.where(is_certain, found.value, found.high)
+        return Estimates(found.value, low, high, np.where(is_certain, 0.0, found.stddev))
 
     def _is_certain(self, sums: BoxSums) -> NDArray[np.bool_]:
         """Return which sums the equalities determine: those without variance left in any metric."""
-        own = variances(self._metric, sums)
-        explained = explained_variances(self._metric, self._imposed.known, self._imposed.factored, sums)
+        own = variances(self.metric, sums)
+        explained = explained_variances(self.metric, self.imposed.known, self.imposed.factored, sums)
         return np.asarray(own - explained <= NOTHING_LEFT * own)
 
 
-def _sums_of_groups(region: Region, axes: Sequence[int], held: Integers) -> BoxSums:
-    rectangle = region.rectangle()
-    if rectangle is None:
-        return BoxSums.of_regions(region.shape, [group_of(region, axes, index) for index in held.tolist()])
-    low, high = (np.broadcast_to(corner, (len(held), len(region.shape))).copy() for corner in rectangle)
-    low[:, list(axes)] = high[:, list(axes)] = held
-    return BoxSums(Boxes(region.shape, low, high))
-
-
-def _certain(found: Estimates, is_certain: NDArray[np.bool_]) -> Estimates:
-    low, high = np.where(is_certain, found.value, found.low), np.where(is_certain, found.value, found.high)
-    return Estimates(found.value, low, high, np.where(is_certain, 0.0, found.stddev))
+def refined_tree_estimate(posterior: Estimate, metric: IndependentCells, imposed: Imposed) -> Estimate:
+    """Return posterior answers moved to obey the facts, exact where the facts leave no choice."""
+    cells = imposed.refined_cells if imposed.moved_cells is None else imposed.moved_cells
+    return AmendedEstimate(AdjustedEstimate(posterior, cells.copy()), Certainty(metric, imposed).amend)
