@@ -27,11 +27,14 @@ class Size:
     releases: int
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
     facts: int
+    inequalities: tuple[tuple[str, tuple[int, ...], int], ...]
 
 
 LARGE = (("identity", (1000, 1000)), ("tree", (1000, 1000)), ("wavelet", (100, 100, 100)), ("adaptive", (1000, 1000)))
-FULL = Size(draws=20_000_000, queries=1_000, releases=40, shapes=LARGE, facts=10_000)
-QUICK = Size(draws=1_000_000, queries=20, releases=2, shapes=(("wavelet", (20, 20, 20)),), facts=100)
+MANY = (("identity", (64, 64), 2_000), ("tree", (64, 64), 2_000))
+FEW = (("tree", (16, 16), 50),)
+FULL = Size(draws=20_000_000, queries=1_000, releases=40, shapes=LARGE, facts=10_000, inequalities=MANY)
+QUICK = Size(draws=1_000_000, queries=20, releases=2, shapes=(("wavelet", (20, 20, 20)),), facts=100, inequalities=FEW)
 EPSILON = 0.2
 
 
@@ -95,6 +98,7 @@ def run_errors(findings: Findings) -> None:
 def run_speed(findings: Findings) -> None:
     """Refine large cubes."""
     found = [speed.run_large(strategy, shape, findings.size.facts) for strategy, shape in findings.size.shapes]
+    found += [speed.run_large(strategy, shape, many, "bounded") for strategy, shape, many in findings.size.inequalities]
     write_csv(findings.folder / "speed.csv", found)
     findings.verdicts += speed.judge_large(found)
 

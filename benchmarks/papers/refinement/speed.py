@@ -18,14 +18,15 @@ class Large:
     strategy: str
     shape: tuple[int, ...]
     facts: int
+    kind: str
     refining: float
     processor: float
     answering: float
     peak: float
 
 
-def run_large(strategy: str, shape: tuple[int, ...], facts: int) -> Large:
-    """Run one strategy."""
+def run_large(strategy: str, shape: tuple[int, ...], facts: int, kind: str = "equal") -> Large:
+    """Run one strategy, with known counts (``equal``) or with as many inequalities (``bounded``)."""
     command = [
         sys.executable,
         "-m",
@@ -33,16 +34,18 @@ def run_large(strategy: str, shape: tuple[int, ...], facts: int) -> Large:
         strategy,
         ",".join(map(str, shape)),
         str(facts),
+        kind,
     ]
     finished = subprocess.run(command, capture_output=True, text=True, check=True)
-    return Large(strategy, shape, facts, **json.loads(finished.stdout))
+    return Large(strategy, shape, facts, kind, **json.loads(finished.stdout))
 
 
 def judge_large(found: list[Large]) -> list[Verdict]:
     """Return seconds and memory beside their bars."""
     verdicts = []
     for one in found:
-        what = f"{one.strategy}, {' x '.join(map(str, one.shape))} cells, {one.facts:,} facts"
+        kind = "facts" if one.kind == "equal" else "inequalities"
+        what = f"{one.strategy}, {' x '.join(map(str, one.shape))} cells, {one.facts:,} {kind}"
         note = f"{one.processor:.1f} s of processor; 1,000 answers in {one.answering:.1f} s"
         verdicts += [
             Verdict(PART, f"{what}: refined in", one.refining, "s", high=SECONDS_BAR, note=note),

@@ -51,7 +51,14 @@ def test_bars_are_judged() -> None:
 @pytest.mark.slow
 def test_a_quick_run_writes_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[3])
-    small = benchmark.Size(draws=200_000, queries=5, releases=1, shapes=(("wavelet", (6, 6)),), facts=5)
+    small = benchmark.Size(
+        draws=200_000,
+        queries=5,
+        releases=1,
+        shapes=(("wavelet", (6, 6)),),
+        facts=5,
+        inequalities=(("tree", (6, 6), 5),),
+    )
     monkeypatch.setattr(benchmark, "QUICK", small)
     assert benchmark.main(["--quick", "--out", str(tmp_path)]) == 0
     assert {file.name for file in tmp_path.iterdir()} == {

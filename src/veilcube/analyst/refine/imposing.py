@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.refine.answers import read_factor
 from veilcube.analyst.refine.boxes import BoxSums
 from veilcube.analyst.refine.covariance import CellMetric, between, variances
 from veilcube.analyst.refine.factoring import FactoredFacts, factor_facts
-from veilcube.analyst.refine.nearest import impose_inequalities
+from veilcube.analyst.refine.prices import prices_of_bounds
 from veilcube.analyst.refine.release_facts import ReleaseFacts
 from veilcube.errors import CapacityError, QueryError
 from veilcube.operators.block_sums import BlockSums
@@ -117,37 +116,29 @@ def _impose_inequalities(
     the sums by C λ moves the cells by S (I λ - B G^-1 K λ), which leaves the equalities as they are. Sums that the
     equalities determine cannot move: they obey their bounds or nothing does.
     """
-    is_broken = bounded.sums.values(BlockSums(cells), cells) - bounded.constants > slack
-    if not is_broken.any():
+    excess = bounded.sums.values(BlockSums(cells), cells) - bounded.constants
+    if not (excess > slack).any():
         return cells
-    explained = np.square(factored.halve(between(covariance, bounded.sums, known).T)).sum(axis=0)
-    own = variances(covariance, bounded.sums)
-    is_fixed = own - explained <= _DETERMINED * own
-    _refuse_unreachable(bounded, np.flatnonzero(is_fixed & is_broken).tolist())
-    if not is_broken[~is_fixed].any():
-        return cells
-    return _move(covariance, cells, known, factored, bounded.take(np.flatnonzero(~is_fixed)))
+    with_facts = between(covariance, bounded.sums, known).T
+    halves = factored.halve(with_facts)
+    remaining = between(covariance, bounded.sums, bounded.sums)
+    own = np.diag(remaining).copy()
+    remaining -= halves.T @ halves
+    is_fixed = np.diag(remaining) <= _DETERMINED * own
+    _refuse_unreachable(bounded, np.flatnonzero(is_fixed & (excess > slack)).tolist())
+    free = np.flatnonzero(~is_fixed)
+    found = prices_of_bounds((remaining + remaining.T)[np.ix_(free, free)] / 2, excess[free])
+    _refuse_unreachable(bounded, free[list(found.unreachable)].tolist())
+    prices = np.zeros(len(bounded))
+    prices[free] = -found.values
+    weights = bounded.sums.spread(prices) - known.spread(factored.solve(with_facts @ prices))
+    return np.asarray(cells + covariance.spread(weights))
 
 
 def _slack(sizes: Floats, bounded: ReleaseFacts) -> Floats:
     """Return the rounding of each bounded sum, relative to the cells before and after the equalities moved them."""
     summed = abs(bounded.sums.matrix) @ bounded.sums.boxes.sums(BlockSums(sizes), sizes)
     return np.asarray(1e-9 * (summed + np.abs(bounded.constants)))
-
-
-def _move(
-    covariance: CellMetric, cells: Floats, known: BoxSums, factored: FactoredFacts, bounded: ReleaseFacts
-) -> Floats:
-    values = bounded.sums.values(BlockSums(cells), cells)
-    with_facts = between(covariance, bounded.sums, known).T
-    halves = factored.halve(with_facts)
-    remaining = between(covariance, bounded.sums, bounded.sums) - halves.T @ halves
-    factor = read_factor((remaining + remaining.T) / 2, len(bounded))
-    nearest = impose_inequalities(values, factor, np.eye(len(bounded)), bounded.constants)
-    _refuse_unreachable(bounded, nearest.unreachable)
-    prices = factor @ ((factor.T @ (nearest.value - values)) / np.square(np.square(factor).sum(axis=0)))
-    weights = bounded.sums.spread(prices) - known.spread(factored.solve(with_facts @ prices))
-    return np.asarray(cells + covariance.spread(weights))
 
 
 def _refuse_unreachable(bounded: ReleaseFacts, rows: Sequence[int]) -> None:
