@@ -4,7 +4,7 @@ Symbols: d attributes of two values each, the last one the label; v a non-zero v
 v if its label is v·x = Σ_j v_j x_j mod 2. Two learners find the v that most rows agree with:
 
 * ``learn_parity`` by a Walsh-Hadamard transform of the histogram, whose entry at (v, 1) is the number of rows that
-  agree less those that do not, for all 2^(d-1) vectors in O(N log N);
+  agree less those that do not, for all 2^(d-1) vectors in O(N log N); far below zero, it is the negated parity;
 * ``learn_parity_by_elimination``, section 6.3 of TR-2010-003, corrected: kept for comparison, since it throws away
   most of the data and its chance to be right falls like (1 - 2η)^(d-1) with the share η of rows that disagree.
 
@@ -12,13 +12,13 @@ Everything here reads released counts only, so nothing here costs privacy.
 """
 
 from dataclasses import dataclass
-from math import sqrt
+from math import exp, sqrt
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, stdtr
 
 from veilcube.errors import QueryError
 from veilcube.privacy.noise import DiscreteLaplace
@@ -33,20 +33,23 @@ _RIVALS_ONE_BY_ONE = 1024
 _LARGEST_INTEGER = 2.0**62
 _MOST_ROWS_AT_ONCE = 2**24
 _ROUNDS_OF_VOTES = 50
+# Chernoff's bound is taken at the best of so many slopes.
+_SLOPES = 400
 
 
 @dataclass(frozen=True)
 class LearnedParity:
-    """A parity vector with the confidence that it is the right one.
+    """A parity vector with the confidence that there is a parity and that it is this one.
 
-    ``agreement`` estimates the share of rows whose label is the parity; ``runner_up`` is the vector that came second,
-    empty if there is only one.
+    ``negated`` tells that the label is 1 less the parity; ``agreement`` estimates the share of rows whose label is the
+    parity, or the negated one; ``runner_up`` is the vector that came second, empty if there is only one.
     """
 
     vector: tuple[int, ...]
     confidence: float
     agreement: float
     runner_up: tuple[int, ...]
+    negated: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,34 +101,103 @@ def parity_count(counts: ArrayLike, vector: ArrayLike) -> float:
 
 
 def learn_parity(counts: ArrayLike, noise: DiscreteLaplace | None = None) -> LearnedParity:
-    """Return the non-zero vector that most rows of a released histogram agree with, by a Walsh-Hadamard transform.
+    """Return the non-zero vector whose parity, or negated parity, most rows of a released histogram agree with.
 
     ``counts`` has one entry for each combination of the d attributes (shape (2,)*d, or flat in that order), the label
-    last. With the ``noise`` of the counts, ``confidence`` is 1 - Σ P(noise alone puts a rival this far behind) over the
-    rivals, each from the exact law: two vectors differ in half of the cells, so their scores differ by twice the sum
-    of N/2 noises. Without it, the spread of the rivals' scores stands in for the noise, as for a normal law; that
-    includes the luck of the sample.
+    last. ``confidence`` is 1 less two chances. One is that noise alone put a rival behind, from the exact law: two
+    vectors differ in half of the cells, so their scores differ by twice the sum of N/2 noises. The other is that there
+    is no parity at all: how often the best of all vectors would do as well with labels that were shuffled among the
+    rows. So where there is none, a confidence of c or more is met at most 1 - c of the time. Without the ``noise`` of
+    the counts, the spread of the rivals' scores stands in for it; of two attributes, counts are then taken as exact.
     """
     if noise is not None and not isinstance(noise, DiscreteLaplace):
         raise QueryError("noise must be the DiscreteLaplace law of the released counts; pass it, or leave it out")
     cells = _checked_histogram(counts)
     scores = walsh_hadamard(cells)
-    candidates = scores[1::2][1:]
+    candidates = scores[1::2][1:].astype(np.float64)
     if candidates.size == 0:
         raise QueryError("a parity needs at least two binary attributes, the last one its label; add an attribute")
-    order = np.argsort(-candidates, kind="stable")
-    length = _attributes(cells) - 1
-    best = float(candidates[order[0]])
-    behind = best - candidates[order[1:]].astype(np.float64)
+    order = np.argsort(-np.abs(candidates), kind="stable")
+    length, best = _attributes(cells) - 1, float(abs(candidates[order[0]]))
+    # A rival could have come first by its parity or by the negated one.
+    rivals = np.abs(candidates[order[1:]])
+    behind = np.concatenate([best - rivals, (best + rivals)[::-1]])
     if noise is None:
-        chances = _chances_from_spread(candidates[order[1:]].astype(np.float64), behind)
+        chances = _chances_from_spread(rivals, behind) + _chance_of_exact_luck(scores, int(order[0]))
     else:
-        chances = _chances_from_noise(noise, cells.size, behind)
+        chances = _chances_from_noise(noise, cells.size, behind) + _chance_of_luck(scores, int(order[0]), noise)
     total = float(scores[0])
-    agreement = min(max((1 + best / total) / 2, 0.0), 1.0) if total > 0 else 0.5
-    runner_up = _bits_of(int(order[1]) + 1, length) if order.size > 1 else ()
-    confidence = min(max(1 - chances, 0.0), 1.0)
-    return LearnedParity(_bits_of(int(order[0]) + 1, length), confidence, agreement, runner_up)
+    return LearnedParity(
+        vector=_bits_of(int(order[0]) + 1, length),
+        confidence=min(max(1 - chances, 0.0), 1.0),
+        agreement=min(max((1 + best / total) / 2, 0.0), 1.0) if total > 0 else 0.5,
+        runner_up=_bits_of(int(order[1]) + 1, length) if order.size > 1 else (),
+        negated=bool(candidates[order[0]] < 0),
+    )
+
+
+@dataclass(frozen=True)
+class _Shuffled:
+    """What scores are if labels are shuffled: ``residuals`` from what skewed bits and labels make of them.
+
+    ``bits`` and ``label`` are how far the parity bits and the label lean to 0, from -1 to 1; ``rows`` how many there
+    are. A residual is a sum over the rows of (±1 - bits)(±1 - label).
+    """
+
+    residuals: Floats
+    bits: Floats
+    label: float
+    rows: float
+
+    @classmethod
+    def of(cls, scores: NDArray[Any]) -> "_Shuffled":
+        """Read the transform of a histogram: scores at (v, 1), bits at (v, 0), the label at (0, 1), rows at 0."""
+        even, odd = scores[::2].astype(np.float64), scores[1::2].astype(np.float64)
+        rows = max(float(even[0]), 0.0)
+        label = min(max(float(odd[0]) / rows, -1.0), 1.0) if rows else 0.0
+        bits = np.clip(even[1:] / rows, -1.0, 1.0) if rows else np.zeros(even.size - 1)
+        return cls(odd[1:] - bits * label * rows, bits, label, rows)
+
+
+def _chance_of_luck(scores: NDArray[Any], best: int, noise: DiscreteLaplace) -> float:
+    """Return at least the chance that shuffled labels and noise give any vector a residual as large as the best's.
+
+    By Chernoff: shuffled labels have a sub-Gaussian sum (Hoeffding), and the noise a known moment generating function.
+    The number of rows is noisy itself, and is taken three standard deviations larger.
+    """
+    found = _Shuffled.of(scores)
+    rows = found.rows + 3 * noise.stddev * sqrt(scores.size)
+    # A residual weighs a quarter of the cells' noises by each of (1 ± bits)(1 ± label).
+    weights = np.outer(1 + abs(found.bits[best]) * np.array([-1, 1]), 1 + abs(found.label) * np.array([-1, 1])).ravel()
+    size = abs(float(found.residuals[best]))
+    slopes = noise.rate / weights.max() * np.geomspace(1e-6, 1 - 1e-6, _SLOPES)
+    of_noise = sum(scores.size / 4 * _log_moment(noise.rate, slopes * weight) for weight in weights)
+    exponent = float(np.min(slopes**2 * rows / 2 + of_noise - slopes * size))
+    return 2 * found.residuals.size * exp(min(exponent, 0.0))
+
+
+def _log_moment(rate: float, slopes: Floats) -> Floats:
+    """Return log E exp(sZ) = log (cosh r - 1)/(cosh r - cosh s) of one noise of rate r, for 0 <= s < r."""
+    ends = np.log1p(-np.exp(-(rate + slopes))) + np.log1p(-np.exp(-(rate - slopes)))
+    return np.asarray(2 * np.log1p(-np.exp(-rate)) - ends)
+
+
+def _chance_of_exact_luck(scores: NDArray[Any], best: int) -> float:
+    """Return the same for counts whose noise is not known: by Hoeffding as if there were none, and by Student's law.
+
+    The other residuals tell how large noise and luck are together, but not less than luck alone.
+    """
+    found = _Shuffled.of(scores)
+    size, many = abs(float(found.residuals[best])), found.residuals.size
+    if size == 0 or not found.rows:
+        return 1.0
+    chance = 2 * many * exp(-(size**2) / (2 * found.rows))
+    if many == 1:
+        return chance
+    others = float(np.sum(np.square(found.residuals)) - size**2) / (many - 1)
+    luck = found.rows * (1 - found.bits[best] ** 2) * (1 - found.label**2)
+    spread = max(sqrt(max(others, luck, 0.0)), 1e-300)
+    return max(chance, 2 * many * float(stdtr(many - 1, -size / spread)))
 
 
 def learn_parity_by_elimination(

@@ -85,10 +85,12 @@ def test_both_learners_find_the_vector_without_noise(vector: tuple[int, ...]) ->
 def test_the_learned_vector_has_the_most_agreeing_rows_of_all() -> None:
     counts = np.random.default_rng(3).integers(-20, 100, 32)
     agreeing = {v: parity_count(counts, v) for v in product((0, 1), repeat=4) if any(v)}
-    first, second = sorted(agreeing, key=lambda v: -agreeing[v])[:2]
+    either = {v: max(many, counts.sum() - many) for v, many in agreeing.items()}
+    first, second = sorted(either, key=lambda v: -either[v])[:2]
     learned = learn_parity(counts)
     assert (learned.vector, learned.runner_up) == (first, second)
-    assert learned.agreement == pytest.approx(agreeing[first] / counts.sum())
+    assert learned.agreement == pytest.approx(either[first] / counts.sum())
+    assert learned.negated == (either[first] > agreeing[first])
 
 
 def test_the_transform_learns_the_papers_vector_at_epsilon_two_thousandths() -> None:
@@ -128,6 +130,55 @@ def test_rows_without_any_parity_give_no_confidence() -> None:
     generator = np.random.default_rng(8)
     histograms = [generator.multinomial(10_000, np.full(256, 1 / 256)) for _ in range(50)]
     assert np.mean([learn_parity(counts).confidence for counts in histograms]) < 0.2
+
+
+@pytest.mark.parametrize("knows_noise", [True, False])
+@pytest.mark.parametrize("rows", [0, 6, 300, 20_000])
+@pytest.mark.parametrize("skew", [0.5, 0.15])
+@pytest.mark.parametrize("attributes", [1, 2, 4, 7])
+def test_labels_without_a_parity_are_believed_as_seldom_as_the_confidence_says(
+    attributes: int, skew: float, rows: int, knows_noise: bool
+) -> None:
+    generator = np.random.default_rng(rows + attributes)
+    found = []
+    for seed in range(150):
+        bits = generator.random((rows, attributes + 1)) < skew
+        counts = np.bincount(bits @ (1 << np.arange(attributes + 1)), minlength=2 ** (attributes + 1))
+        noise = DiscreteLaplace(Fraction(5)) if knows_noise else None
+        found.append(learn_parity(released(counts, 5, seed) if knows_noise else counts, noise).confidence)
+    for level in (0.5, 0.8, 0.9, 0.99):
+        # Of 150 tables, with room for four standard deviations of such a share.
+        assert np.mean(np.array(found) >= level) <= 1 - level + 4 * np.sqrt(level * (1 - level) / 150)
+
+
+@pytest.mark.parametrize("knows_noise", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_parity_and_its_negation_are_found_in_random_tables(seed: int, knows_noise: bool) -> None:
+    generator = np.random.default_rng(seed)
+    length = int(generator.integers(2, 9))
+    vector = tuple(generator.permutation([1, *generator.integers(0, 2, length - 1).tolist()]).tolist())
+    exact = table(vector, rows=20_000, seed=seed, wrong=0.1)
+    noise = DiscreteLaplace(Fraction(20)) if knows_noise else None
+    for negated in (False, True):
+        counts = exact.reshape(-1, 2)[:, ::-1].ravel() if negated else exact
+        learned = learn_parity(released(counts, 20, seed), noise)
+        assert (learned.vector, learned.negated) == (vector, negated)
+        assert learned.confidence > 0.99
+        assert learned.agreement == pytest.approx(0.9, abs=0.05)
+
+
+@pytest.mark.parametrize("noise", [None, DiscreteLaplace(Fraction(3))])
+@pytest.mark.parametrize("counts", [[0] * 4, [0] * 16, [7] * 8, [-1] * 8, [1, 0, 0, 0], [0, 0, 0, 5, 0, 0, 0, 0]])
+def test_counts_that_say_nothing_give_no_confidence(counts: list[int], noise: DiscreteLaplace | None) -> None:
+    assert learn_parity(counts, noise).confidence == 0
+
+
+def test_a_skewed_label_beside_skewed_attributes_is_no_parity() -> None:
+    generator = np.random.default_rng(1)
+    bits = generator.random((50_000, 5)) < 0.02
+    learned = learn_parity(np.bincount(bits @ (1 << np.arange(5)), minlength=32))
+    assert learned.agreement > 0.9
+    assert learned.confidence < 0.9
 
 
 def test_wrong_labels_show_in_the_agreement_and_in_the_votes() -> None:

@@ -44,7 +44,7 @@ def test_gains_of_a_known_marginal_are_exact() -> None:
 
 
 def test_bars_are_judged() -> None:
-    slow = speed.Large("tree", (10, 10), 5, refining=31.0, processor=1.0, answering=1.0, peak=1e9)
+    slow = speed.Large("tree", (10, 10), 5, "equal", refining=31.0, processor=1.0, answering=1.0, peak=1e9)
     assert [verdict.word for verdict in speed.judge_large([slow])] == ["MISSED", "reached"]
 
 
