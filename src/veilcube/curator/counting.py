@@ -23,6 +23,7 @@ from veilcube.curator.tally import Tally
 from veilcube.errors import TableError
 from veilcube.operators.components import Axes
 from veilcube.privacy import PrivacyUnit
+from veilcube.privacy.secrecy import leaves_no_trace
 from veilcube.schema import Schema
 
 Progress: TypeAlias = Callable[[float | None], None]
@@ -33,6 +34,7 @@ ROWS_PER_BATCH = 2**16
 SECONDS_BETWEEN_REPORTS = 0.1
 
 
+@leaves_no_trace
 def count(
     source: object,
     schema: Schema | str | Path,
@@ -61,6 +63,7 @@ def count(
     return Cube.owning(schema, counts, unit)
 
 
+@leaves_no_trace
 def count_tables(
     source: object,
     schema: Schema,

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilcube.errors import TableError
 from veilcube.operators import Operator
 from veilcube.privacy import PrivacyUnit
+from veilcube.privacy.secrecy import Private, leaves_no_trace
 from veilcube.schema import Schema
 
 # Room for noise and for sums over all cells: a count beyond this is no number of people.
@@ -13,7 +14,7 @@ LARGEST_COUNT = 2**48
 LARGEST_TOTAL = 2**60
 
 
-class Cube:
+class Cube(Private):
     """Exact counts of a table over a schema; immutable, private, and silent about what it holds.
 
     >>> from veilcube.schema import Ordinal
@@ -21,6 +22,7 @@ class Cube:
     Cube(age (3): 3 cells, exact counts not shown)
     """
 
+    @leaves_no_trace
     def __init__(self, schema: Schema, counts: ArrayLike, unit: PrivacyUnit | None = None) -> None:
         schema = Schema.read(schema)
         try:

@@ -11,10 +11,11 @@ from veilcube.operators import Operator
 from veilcube.operators.components import Axes
 from veilcube.operators.marginals import MarginalsOperator
 from veilcube.privacy import PrivacyUnit
+from veilcube.privacy.secrecy import Private
 from veilcube.schema import Schema
 
 
-class Tally:
+class Tally(Private):
     """Exact counts of the cells of some tables, one table after the other; silent about what it holds."""
 
     def __init__(self, schema: Schema, tables: Sequence[Axes], counts: NDArray[np.int64], unit: PrivacyUnit) -> None:

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilcube.errors import QueryError, TableError
 from veilcube.privacy.budget import EpsilonLike, read_epsilon
+from veilcube.privacy.secrecy import Private
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -65,9 +66,12 @@ class RankMethod(StrEnum):
             ) from None
 
 
-@dataclass(frozen=True)
-class RankCosts:
-    """What the values of a domain cost: value r has the exponent ``amounts[r] · rate``, the cheapest amount being 0."""
+@dataclass(frozen=True, repr=False, eq=False)
+class RankCosts(Private):
+    """What the values of a domain cost: value r has the exponent ``amounts[r] · rate``, the cheapest amount being 0.
+
+    PRIVATE: the amounts tell how many rows lie between two values.
+    """
 
     amounts: Integers
     rate: Fraction

@@ -13,12 +13,14 @@ from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
 from veilcube.errors import LedgerError, TableError, VeilcubeError
 from veilcube.privacy import EpsilonLike, Neighbours, PrivacyUnit
+from veilcube.privacy.secrecy import leaves_no_trace
 from veilcube.schema import Schema
 
 # Beyond this, fitting would take longer than a refusal may; who wants more fits the history with open eyes.
 MOST_ANSWERS_TO_LEARN_FROM = 1500
 
 
+@leaves_no_trace
 def protect(
     source: object,
     schema: Schema | str | Path | None = None,
@@ -37,7 +39,8 @@ def protect(
 
     ``epsilon`` is the dataset's whole budget, set now unless the ledger has it (then it may be left out). ``analyst``
     is who asks, ``analyst_epsilon`` what they may spend of the budget. ``source``, ``person``, ``max_rows`` and
-    ``table`` are as in ``count``; a cube brings its schema and unit along. Nothing is read before the first question.
+    ``table`` are as in ``count``; a cube brings its schema and unit along. The table is read, checked and kept here, so
+    that a row which does not fit the schema is refused to the curator, and never to who asks.
     """
     if ledger is None or dataset is None:
         raise LedgerError(

@@ -25,11 +25,13 @@ from veilcube.planner import plan as make_plan
 from veilcube.planner.adaptive_design import AdaptiveDesign
 from veilcube.planner.candidates import fitting_strategy, named_strategy
 from veilcube.privacy import EpsilonLike, PrivacyStatement, PrivacyUnit, read_epsilon
+from veilcube.privacy.secrecy import leaves_no_trace, paid_for
 from veilcube.query import Workload
 from veilcube.release import NoisyMeasurement, ReleaseRecord, require_savable
 from veilcube.schema import Schema
 
 
+@leaves_no_trace
 def release(
     source: object,
     epsilon: EpsilonLike | None = None,
@@ -83,7 +85,7 @@ def _measure(counted: Cube | Tally, chosen: Plan, account: tuple[Ledger, str] | 
     receipt = _charge(
         account, statement, f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}", analyst
     )
-    measurements = _carry_out(counted, chosen, receipt)
+    measurements = paid_for(lambda: _carry_out(counted, chosen, receipt))
     return Release(_record(chosen.schema, chosen, receipt.statement, measurements))
 
 

@@ -1,5 +1,7 @@
 """Protected tables: what is asked is what is answered, paid for once, stored, and found again."""
 
+import errno
+import io
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from veilcube.curator.protected import rows as rows_module
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
-from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, QueryError, TableError
+from veilcube.errors import BudgetExceededError, CapacityError, LedgerError, PrivacyError, QueryError, TableError
 from veilcube.privacy import PrivacyUnit
 from veilcube.schema import Region
 from veilcube.session.protecting import protect
@@ -181,13 +183,6 @@ def test_no_answer_is_reused_for_another_unit_or_schema(tmp_path: Path) -> None:
     assert ledger.budget("visits").spent == 3
 
 
-def test_nothing_is_read_before_the_first_question(tmp_path: Path, ledger: vc.Ledger) -> None:
-    table = protect(str(tmp_path / "missing.csv"), SCHEMA, ledger, "people", 1)
-    with pytest.raises(TableError):
-        table.noisy_count(epsilon=1)
-    assert ledger.history("people") == []
-
-
 def test_what_fails_costs_nothing(table: ProtectedTable, ledger: vc.Ledger) -> None:
     for ask in (
         lambda: table.noisy_count(epsilon=0),
@@ -265,22 +260,20 @@ def test_nothing_private_is_shown(table: ProtectedTable) -> None:
 # Counting no further than needed
 
 
-def test_wide_tables_count_the_attributes_that_a_question_mentions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_tables_count_the_attributes_that_a_question_mentions() -> None:
     names = [f"a{number}" for number in range(60)]
     wide = vc.Schema([vc.Ordinal(name, 0, 9) for name in names])
-    values = np.random.default_rng(3).integers(0, 10, (500, 60))
+    values = np.random.default_rng(3).integers(0, 10, (70_000, 60))
     rows = PrivateRows(pa.table(dict(zip(names, values.T, strict=True))), wide, PrivacyUnit.row())
-    read: list[list[str]] = []
-    opened = rows_module.open_table
-    monkeypatch.setattr(rows_module, "open_table", lambda *given: (read.append(list(given[2])), opened(*given))[1])
     region = Region.on_axis(wide.shape, 7, wide.attributes[7].mask(2, 5))
     found = rows.counts_within(region, [50, 3])
     inside = (values[:, 7] >= 2) & (values[:, 7] < 5)
     expected = np.zeros((10, 10), dtype=np.int64)
     np.add.at(expected, (values[inside, 50], values[inside, 3]), 1)
     assert (found == expected).all()
-    assert sorted(read[0]) == ["a3", "a50", "a7"]
-    assert rows.counts_within(Region.everything(wide.shape), []) == 500
+    assert rows.counts_within(Region.everything(wide.shape), []) == 70_000
+    with pytest.raises(CapacityError, match="memory"):
+        rows.require_room(range(12))
 
 
 @pytest.mark.parametrize("unit", [PrivacyUnit.row(), PrivacyUnit.person("id", 2)])
@@ -296,12 +289,67 @@ def test_streamed_and_cubed_counts_agree(unit: PrivacyUnit, monkeypatch: pytest.
         assert (ours == theirs).all()
 
 
-def test_a_stream_that_can_be_read_once_is_refused_where_it_would_be_read_again(
-    monkeypatch: pytest.MonkeyPatch,
+# Read once, when it is protected
+
+
+@pytest.fixture(params=["cube", "rows"])
+def kept(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ways to keep a table: as a cube, and as the cells of its rows."""
+    if request.param == "rows":
+        monkeypatch.setattr(rows_module, "LARGEST_CUBE_KEPT", 0)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_stream_that_can_be_read_once_answers_every_question(ledger: vc.Ledger) -> None:
+    table = protect(TABLE.to_reader(), SCHEMA, ledger, "people", 100_000)
+    assert table.noisy_count(epsilon=1000).value == pytest.approx(ROWS, abs=1)
+    assert table.where(sex="Female").noisy_count(epsilon=1000).value == pytest.approx(WOMEN.sum(), abs=1)
+
+
+BAD_ROWS = {
+    "unknown code": {"sex": "X"},
+    "outside": {"age": 200},
+    "missing": {"income": None},
+    "unreadable": {"born": "soon"},
+}
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize("change", BAD_ROWS.values(), ids=list(BAD_ROWS))
+def test_a_row_that_does_not_fit_is_refused_before_anybody_asks(
+    change: dict[str, object], ledger: vc.Ledger, tmp_path: Path
 ) -> None:
+    good = {name: str(column[0]) for name, column in FRAME.items()} | {"age": "30"}
+    bad = good | {name: "" if value is None else str(value) for name, value in change.items()}
+    path = tmp_path / "people.csv"
+    path.write_text("\n".join(",".join(row) for row in (good, good.values(), bad.values())) + "\n")
+    with pytest.raises(TableError):
+        protect(path, SCHEMA, ledger, "people", 100)
+    with pytest.raises(LedgerError):
+        ledger.budget("people")
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize("later", ["age,sex\n31,Female\n30,X\n", "age,sex\n31,Female\n", "", None])
+def test_a_file_that_changes_afterwards_changes_no_answer(later: str | None, ledger: vc.Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("age,sex\n" + "30,Male\n" * 50)
+    table = protect(path, vc.Schema([SCHEMA["age"], SCHEMA["sex"]]), ledger, "people", 100_000)
+    path.unlink() if later is None else path.write_text(later)
+    for ask in (lambda: table.noisy_count(epsilon=1000), lambda: table.where(sex="Male").noisy_count(epsilon=1000)):
+        assert ask().value == pytest.approx(50, abs=1)
+
+
+def test_a_disk_that_is_full_is_told_to_the_curator(ledger: vc.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    class FullDisk(io.BytesIO):
+        def write(self, *_: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
     monkeypatch.setattr(rows_module, "LARGEST_CUBE_KEPT", 0)
-    with pytest.raises(TableError, match="read once"):
-        PrivateRows(TABLE.to_reader(), SCHEMA, PrivacyUnit.row())
+    monkeypatch.setattr(rows_module, "TemporaryFile", lambda **_: FullDisk())
+    with pytest.raises(CapacityError, match="temporary disk space"):
+        protect(TABLE, SCHEMA, ledger, "people", 100)
 
 
 def test_a_promise_for_another_unit_is_refused(table: ProtectedTable, ledger: vc.Ledger) -> None:

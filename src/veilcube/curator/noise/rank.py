@@ -25,6 +25,7 @@ from veilcube.curator.noise.source import RandomWords, SystemWords
 from veilcube.errors import PrivacyError
 from veilcube.privacy.budget import EpsilonLike
 from veilcube.privacy.rank_mechanisms import RankCosts, RankMethod, rank_costs
+from veilcube.privacy.secrecy import Private
 
 Integers = npt.NDArray[np.int64]
 
@@ -79,9 +80,9 @@ def draw_cheapest(costs: RankCosts, *, source: RandomWords | None = None) -> int
     return int(places[0])
 
 
-@dataclass(frozen=True)
-class _Coins:
-    """Exponents as whole + remainder/denominator, one for each value of the domain."""
+@dataclass(frozen=True, repr=False, eq=False)
+class _Coins(Private):
+    """Exponents as whole + remainder/denominator, one for each value of the domain. PRIVATE."""
 
     wholes: Words
     remainders: Words

@@ -15,10 +15,11 @@ from veilcube.curator.protected.question import Question
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.errors import BudgetExceededError, PrivacyError
 from veilcube.privacy import Neighbours, PrivacyStatement, PrivacyUnit
+from veilcube.privacy.secrecy import Private, paid_for
 
 
 @dataclass(frozen=True, eq=False)
-class Desk:
+class Desk(Private):
     """What all tables that come from one protected table share: the rows, the account that pays, and the noise.
 
     ``instead`` may tell, for a question that the budget refuses, what public history can answer.
@@ -81,7 +82,7 @@ class Desk:
                 raise
             raise BudgetExceededError(f"{problem}; {offer}") from None
         redeem_for(receipt, statement)
-        values = [int(value) for value in draw()]
+        values = paid_for(lambda: [int(value) for value in draw()])
         return self.ledger.keep(
             receipt,
             question.schema,

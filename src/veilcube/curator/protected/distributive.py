@@ -32,6 +32,7 @@ from veilcube.privacy import (
 from veilcube.privacy.event import ChoiceEvent
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.privacy.rank_mechanisms import RankCosts
+from veilcube.privacy.secrecy import leaves_no_trace
 from veilcube.privacy.summed_noise import half_widths
 from veilcube.query import Answer
 from veilcube.query.confidence import read_confidence
@@ -66,6 +67,7 @@ class _Parts:
             raise QueryError("the conditions leave no cell to ask about; widen the conditions")
         if np.prod([found.size for found in cells[1:]], dtype=np.float64) > MOST_PARTS:
             raise QueryError(f"a distributive query has at most {MOST_PARTS:,} parts; cut by fewer attributes")
+        table.desk.rows.require_room(axes)
         return cls(table, (attribute, *by), cells, cell_numbers(attributes[0])[cells[0]])
 
     def exact_rows(self) -> Integers:
@@ -74,6 +76,7 @@ class _Parts:
         return np.asarray(counts.reshape(self.cells[0].size, -1).T)
 
 
+@leaves_no_trace
 def ask_distributive(
     table: "ProtectedTable",
     query: DistributiveQuery,
@@ -95,10 +98,10 @@ def ask_distributive(
         return _choose(parts, query, question, price, change, confidence)
     scale = scale_for(price, change)
     statement = PrivacyStatement(price, table.desk.neighbours, table.desk.unit, LaplaceEvent(change, scale), PROOF)
-    is_linear, exact_rows = query.is_linear, parts.exact_rows()
+    is_linear = query.is_linear
 
     def draw() -> list[int]:
-        exact = _of_each_part(query.value_of, parts.numbers, exact_rows)
+        exact = _of_each_part(query.value_of, parts.numbers, parts.exact_rows())
         noise = table.desk.draw_noise(scale, (len(exact),)).tolist()
         return [value + error for value, error in zip(exact, noise, strict=True)]
 
@@ -113,12 +116,12 @@ def _choose(
     """Draw a value of the finite domain for each part, and merge the draws."""
     table, domain = parts.table, np.array(query.output, dtype=np.int64)
     statement = PrivacyStatement(price, table.desk.neighbours, table.desk.unit, ChoiceEvent(price), PROOF)
-    rate, exact_rows = price / (2 * change), parts.exact_rows()
+    rate = price / (2 * change)
     if rate < Fraction(1, ROUNDING_GRID):
         raise PrivacyError("epsilon is too small to draw with; use at least 2**-55 times what one unit may change")
 
     def draw() -> list[int]:
-        scores = _of_each_part(query.scores_of, parts.numbers, exact_rows)
+        scores = _of_each_part(query.scores_of, parts.numbers, parts.exact_rows())
         return [draw_cheapest(RankCosts(score.max() - score, rate)) for score in scores]
 
     stored = table.measure(question, statement, draw)

@@ -21,6 +21,7 @@ from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy import EpsilonLike, Neighbours, PrivacyStatement, SequentialEvent, read_epsilon, write_fraction
 from veilcube.privacy.event import ChoiceEvent, Event
 from veilcube.privacy.rank_mechanisms import MOST_ROWS, RankMethod, rank_reach
+from veilcube.privacy.secrecy import leaves_no_trace
 from veilcube.query.confidence import read_confidence, read_flag
 from veilcube.query.rank_answer import RankAnswer, ends_of_cells, value_of_cell
 from veilcube.schema import Ordinal
@@ -54,11 +55,17 @@ class Ladder:
         cells = np.flatnonzero(table.region.reached(axis)[: ordinal.regular_size])
         if cells.size == 0:
             raise QueryError(f"the conditions leave no value of '{attribute}', so the domain is empty; widen them")
+        table.desk.rows.require_room([axis])
         return cls(table, ordinal, axis, cells)
 
     def exact_counts(self) -> Integers:
         """Return the exact number of rows at each value. PRIVATE."""
         return np.asarray(self.table.exact_counts_of(self.ordinal.name)[self.cells])
+
+    def climbed(self, is_from_top: bool) -> Integers:
+        """Return them so that the first rank is the last place. PRIVATE."""
+        counts = self.exact_counts()
+        return counts if is_from_top else counts[::-1]
 
     @property
     def steps(self) -> int:
@@ -105,6 +112,7 @@ class RankQuestion:
         return {"rank": self.rank, "of": counted, "method": str(self.method), "interval": write_fraction(self.share)}
 
 
+@leaves_no_trace
 def ask_rank(
     table: "ProtectedTable",
     attribute: str,
@@ -128,10 +136,8 @@ def ask_rank(
 
     stored = None if fresh else table.desk.recall(question, statement, (), fits)
     if stored is None:
-        counts = ladder.exact_counts()
-        _require_rank(ladder, asked.rank, counts)
-        climbed = counts if asked.is_from_top else counts[::-1]
-        stored = table.measure(question, statement, lambda: _drawn(climbed, draws))
+        _require_rank(ladder, asked.rank)
+        stored = table.measure(question, statement, lambda: _drawn(ladder.climbed(asked.is_from_top), draws))
     return _answer(ladder, asked, stored, confidence)
 
 
@@ -201,7 +207,7 @@ def _ends(ladder: Ladder, asked: RankQuestion, places: Sequence[int], value: int
     return min(found[0] if found else first, value), (found[1] if len(found) > 1 else last)
 
 
-def _require_rank(ladder: Ladder, rank: int, counts: Integers) -> None:
+def _require_rank(ladder: Ladder, rank: int) -> None:
     """Refuse a rank beyond the number of rows, where that number is public: all rows, their number not hidden."""
     table = ladder.table
     is_public = (
@@ -211,5 +217,5 @@ def _require_rank(ladder: Ladder, rank: int, counts: Integers) -> None:
         and table.region.cells == table.desk.rows.schema.cells
         and ladder.cells.size == ladder.ordinal.size
     )
-    if is_public and rank > int(counts.sum()):
+    if is_public and rank > table.desk.rows.exact_rows:
         raise QueryError("rank is above the number of rows, which is public here; ask for a smaller rank")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 from veilcube.curator.ledger import PartOf
 from veilcube.errors import QueryError
 from veilcube.privacy import EpsilonLike
+from veilcube.privacy.secrecy import Private
 from veilcube.query import Answers, read_condition
 from veilcube.schema import Attribute, Region, Schema
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Partition:
+class Partition(Private):
     """The parts of a protected table, by the cells of some axes; index it with a value, or a tuple of values."""
 
     table: "ProtectedTable"

@@ -30,6 +30,7 @@ from veilcube.privacy import EpsilonLike, LaplaceEvent, Neighbours, ParallelEven
 from veilcube.privacy.event import ChoiceEvent, Event
 from veilcube.privacy.quantile_split import SLOTS_IN_ALL
 from veilcube.privacy.rank_mechanisms import MOST_ROWS
+from veilcube.privacy.secrecy import leaves_no_trace
 from veilcube.query.confidence import read_confidence, read_flag
 from veilcube.query.rank_answer import RankAnswer, RankAnswers, ends_of_cells, value_of_cell
 
@@ -67,6 +68,7 @@ class QuantileQuestion:
         return plan_quantiles(cells, self.quantiles, epsilon, method=self.method, steps=steps, rows=self.rows)
 
 
+@leaves_no_trace
 def ask_quantile(
     table: "ProtectedTable", attribute: str, quantile: object, epsilon: EpsilonLike, confidence: float, fresh: bool
 ) -> RankAnswer:
@@ -85,6 +87,7 @@ def ask_quantile(
     return RankAnswer(value, low, high, confidence, rows, stored.statement.words)
 
 
+@leaves_no_trace
 def ask_quantiles(
     table: "ProtectedTable",
     attribute: str,
@@ -146,8 +149,11 @@ def _find(
 
     stored = None if fresh else table.desk.recall(question, statement, fits=fits)
     if stored is None:
-        counts = ladder.exact_counts()
-        stored = table.measure(question, statement, lambda: _draw(way, counts, confidence, table.desk.draw_noise))
+
+        def draw() -> list[int]:
+            return _draw(way, ladder.exact_counts(), confidence, table.desk.draw_noise)
+
+        stored = table.measure(question, statement, draw)
     return way, stored
 
 

@@ -1,85 +1,110 @@
-"""The private rows behind a protected table, counted no further than a question needs.
+"""The private rows behind a protected table, read once and kept, so that no question can meet a row that is refused.
 
-A cube that is small enough is counted once, when the first question comes, and answers all of them. Otherwise each
-question streams the table, reads the columns that it mentions, and counts the cells of those. Of a person at most
-``max_rows`` rows exist, and always the same ones: they are chosen by all attributes of the schema, whatever a question
-mentions, because what is spent on parts of a partition adds up only over one fixed choice.
+The table is read, and checked against the schema, when it is put behind its budget: what an analyst asks later reads
+what was kept then, and a source that changes, or that can be read only once, changes no answer. A cube that is small
+enough is kept as it is. Otherwise the cells of every row are kept in a file without a name, which the operating system
+removes with the process, and each question counts the attributes that it mentions. Of a person at most ``max_rows``
+rows are kept, chosen by all attributes of the schema, because what is spent on parts of a partition adds up only over
+one fixed choice.
 """
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import InitVar, dataclass, field
+from tempfile import TemporaryFile
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from veilcube.curator.binning import CellRule
-from veilcube.curator.capacity import zero_counts
+from veilcube.curator.capacity import require_memory
 from veilcube.curator.counting import columns_of, count, normalised_batches
 from veilcube.curator.cube import Cube
 from veilcube.curator.kernels import add_to_counts
 from veilcube.curator.tables import Engine, open_table
-from veilcube.errors import TableError
+from veilcube.errors import CapacityError, TableError
 from veilcube.operators.grouping import group_cells
 from veilcube.privacy import PrivacyUnit
+from veilcube.privacy.secrecy import Private
 from veilcube.schema import Region, Schema
 
 Integers = NDArray[np.int64]
 
 # 128 MiB of counts: less than what the engine takes to read a table.
 LARGEST_CUBE_KEPT = 2**24
+# The counts of a question, a weighted copy of them, and room for one more: 64 bits each.
+BYTES_WHILE_COUNTING = 3 * 8
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateRows:
-    """A source with its schema and unit. PRIVATE: its repr shows nothing of the rows."""
+class PrivateRows(Private):
+    """The rows of a source, by its schema and unit. PRIVATE: its repr shows nothing of the rows."""
 
-    source: object = field(repr=False)
+    source: InitVar[object]
     schema: Schema
     unit: PrivacyUnit
-    table: str | None = None
+    table: InitVar[str | None] = None
+    _kept: "Cube | _CellsOfRows" = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        if isinstance(self.source, Cube):
-            if self.source.schema != self.schema or self.source.unit != self.unit:
+    def __post_init__(self, source: object, table: str | None) -> None:
+        if isinstance(source, Cube):
+            if source.schema != self.schema or source.unit != self.unit:
                 raise TableError(
                     "the cube has another schema or privacy unit than the protected table; leave those out"
                 )
-        elif self._counts_each_time and _is_read_once(self.source):
-            raise TableError(
-                "a stream of batches can be read once only, but every question about so wide a table reads it again; "
-                "write the stream to Parquet and protect those files"
-            )
+            kept: Cube | _CellsOfRows = source
+        elif self.schema.cells > LARGEST_CUBE_KEPT:
+            kept = _CellsOfRows(source, self.schema, self.unit, table)
+        else:
+            most = self.unit.max_rows if self.unit.kind == "person" else None
+            kept = count(source, self.schema, self.unit.column, most, table=table)
+        object.__setattr__(self, "_kept", kept)
+
+    @property
+    def exact_rows(self) -> float:
+        """How many rows there are: private, but where neighbours exchange rows."""
+        return self._kept.exact_rows
+
+    def require_room(self, axes: Sequence[int]) -> None:
+        """Refuse, from public facts, a question whose counts would not fit: to be asked before it is paid for."""
+        cells = float(np.prod([self.schema.shape[axis] for axis in axes], dtype=np.float64))
+        require_memory(int(BYTES_WHILE_COUNTING * cells), f"counting {cells:,.0f} cells")
 
     def counts_within(self, region: Region, axes: Sequence[int]) -> Integers:
         """Return the exact counts over the cells of some axes, in their order, of the rows in a region. PRIVATE."""
-        if self._counts_each_time:
-            return self._stream_counts(region, axes)
-        counts, _ = group_cells(self._cube.exact_counts, region, axes)
+        if isinstance(self._kept, _CellsOfRows):
+            return self._kept.counts_within(region, axes)
+        counts, _ = group_cells(self._kept.exact_counts, region, axes)
         return counts
 
+
+class _CellsOfRows(Private):
+    """The cell of every row on every axis, in batches of columns; silent about what it holds."""
+
+    def __init__(self, source: object, schema: Schema, unit: PrivacyUnit, table: str | None) -> None:
+        self._shape = schema.shape
+        self._types = [np.min_scalar_type(size - 1) for size in schema.shape]
+        self._batches: list[tuple[int, int]] = []  # where each begins in the file, and its rows
+        self._file = TemporaryFile(prefix="veilcube-")  # noqa: SIM115  (lives as long as the table)
+        rules = [CellRule(attribute) for attribute in schema]
+        with Engine() as engine:
+            opened = open_table(engine, source, columns_of(schema, unit), table)
+            for batch in normalised_batches(engine, opened, schema, unit):
+                self._keep(batch, rules)
+
     @property
-    def _counts_each_time(self) -> bool:
-        return not isinstance(self.source, Cube) and self.schema.cells > LARGEST_CUBE_KEPT
+    def exact_rows(self) -> float:
+        """How many rows there are: private."""
+        return float(sum(rows for _, rows in self._batches))
 
-    @cached_property
-    def _cube(self) -> Cube:
-        if isinstance(self.source, Cube):
-            return self.source
-        return count(self.source, self.schema, self.unit.column, self._most_rows, table=self.table)
-
-    @property
-    def _most_rows(self) -> int | None:
-        return self.unit.max_rows if self.unit.kind == "person" else None
-
-    def _stream_counts(self, region: Region, axes: Sequence[int]) -> Integers:
-        counts = _zero_counts(self.schema, axes)
+    def counts_within(self, region: Region, axes: Sequence[int]) -> Integers:
+        """Count the cells of some axes over the rows in a region. PRIVATE."""
+        sizes = tuple(self._shape[axis] for axis in axes)
+        counts = np.zeros(sizes, dtype=np.int64)
         narrowed = {axis for box in region.boxes for axis, mask in enumerate(box.axes) if mask is not None}
-        needed = sorted(narrowed | set(axes)) or [0]
-        sizes = tuple(self.schema.shape[axis] for axis in axes)
-        for cells in self._cells(needed):
-            inside = np.zeros(len(cells[needed[0]]), dtype=np.bool_)
+        for rows, cells in self._columns(sorted(narrowed | set(axes))):
+            inside = np.zeros(rows, dtype=np.bool_)
             for box in region.boxes:
                 masks = [mask[cells[axis]] for axis, mask in enumerate(box.axes) if mask is not None]
                 inside |= np.logical_and.reduce(masks) if masks else True
@@ -88,29 +113,32 @@ class PrivateRows:
             add_to_counts(flat.astype(np.int64, copy=False), counts.reshape(-1))
         return counts
 
-    def _cells(self, needed: Sequence[int]) -> Iterator[dict[int, Integers]]:
-        """Stream, for each batch of rows, the cell of every row on each needed axis."""
-        # Which rows of a person are kept depends on all attributes; without persons nothing else is read.
-        read = list(range(len(self.schema))) if self.unit.kind == "person" else list(needed)
-        schema = Schema([self.schema.attributes[axis] for axis in read])
-        rules = {axis: CellRule(self.schema.attributes[axis]) for axis in needed}
-        with Engine() as engine:
-            opened = open_table(engine, self.source, columns_of(schema, self.unit), self.table)
-            for batch in normalised_batches(engine, opened, schema, self.unit):
-                yield {axis: _cells_of(rules[axis], batch, read.index(axis)) for axis in needed}
+    def _keep(self, batch: pa.RecordBatch, rules: Sequence[CellRule]) -> None:
+        self._batches.append((self._file.tell(), batch.num_rows))
+        for position, (rule, kind) in enumerate(zip(rules, self._types, strict=True)):
+            cells = np.zeros(batch.num_rows, dtype=np.int64)
+            rule.fold(batch.column(position), cells)
+            self._write(cells.astype(kind).tobytes())
 
+    def _write(self, column: bytes) -> None:
+        try:
+            self._file.write(column)
+            self._file.flush()
+        except OSError:
+            raise CapacityError(
+                "there is not enough temporary disk space to keep the rows of so wide a table; free some, or name a "
+                "folder with more in TMPDIR"
+            ) from None
 
-def _cells_of(rule: CellRule, batch: pa.RecordBatch, position: int) -> Integers:
-    cells = np.zeros(batch.num_rows, dtype=np.int64)
-    rule.fold(batch.column(position), cells)
-    return cells
-
-
-def _zero_counts(schema: Schema, axes: Sequence[int]) -> Integers:
-    if not axes:
-        return np.zeros((), dtype=np.int64)
-    return zero_counts(Schema([schema.attributes[axis] for axis in axes]))
-
-
-def _is_read_once(source: object) -> bool:
-    return isinstance(source, pa.RecordBatchReader)
+    def _columns(self, needed: Sequence[int]) -> Iterator[tuple[int, dict[int, Integers]]]:
+        """Read, batch by batch, how many rows there are and their cells on the needed axes."""
+        before = np.cumsum([0, *(kind.itemsize for kind in self._types)]).tolist()
+        descriptor = self._file.fileno()
+        for start, rows in self._batches:
+            cells = {}
+            for axis in needed:
+                # Read by its place, so that questions of several threads share the file.
+                wanted = rows * self._types[axis].itemsize
+                found = os.pread(descriptor, wanted, start + rows * before[axis])
+                cells[axis] = np.frombuffer(found, dtype=self._types[axis]).astype(np.int64)
+            yield rows, cells

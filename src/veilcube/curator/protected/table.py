@@ -33,6 +33,7 @@ from veilcube.privacy import (
     unit_sensitivity,
 )
 from veilcube.privacy.rank_mechanisms import RankMethod
+from veilcube.privacy.secrecy import Private, leaves_no_trace
 from veilcube.query import Answer, Answers, Query, read_query, read_sql
 from veilcube.query.confidence import read_confidence, read_flag
 from veilcube.query.distributive import DistributiveQuery
@@ -43,7 +44,7 @@ PROOF = "docs/proofs/protected-tables.md#theorem-1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProtectedTable:
+class ProtectedTable(Private):
     """Private rows behind a budget: a view of some of them, that answers with noise and shows nothing else.
 
     ``region`` are the rows in view, ``within`` the nested parts of partitions they lie in, ``visible`` the axes that
@@ -232,6 +233,7 @@ class ProtectedTable:
         """
         return ask_distributive(self, query, attribute, by, epsilon, confidence)
 
+    @leaves_no_trace
     def ask_moment(
         self,
         powers: Mapping[str, int],
@@ -253,8 +255,8 @@ class ProtectedTable:
         if not fresh:
             stored = self.desk.recall(moment.question, statement, (scale,), lambda values: len(values) == moment.size)
         if stored is None:
-            exact = moment.exact(self.desk.rows.counts_within(self.region, moment.axes))
-            stored = self.measure(moment.question, statement, lambda: self._noisy(exact, scale), (scale,))
+            self.desk.rows.require_room(moment.axes)
+            stored = self.measure(moment.question, statement, lambda: self._noisy(moment, scale), (scale,))
         return answer_moment(moment, stored, confidence, by)
 
     def measure(
@@ -266,7 +268,7 @@ class ProtectedTable:
     ) -> StoredAnswer:
         """Charge for a statement about the rows in view, draw, store and return: the door for every mechanism.
 
-        ``draw`` is called once, after the charge is on disk; what it needs of the exact counts must be ready before.
+        ``draw`` is called once, after the charge is on disk, and nothing is read before.
         """
         return self.desk.measure(question, statement, draw, scales, self.within)
 
@@ -289,7 +291,8 @@ class ProtectedTable:
         event = LaplaceEvent(sensitivity, scale)
         return PrivacyStatement(epsilon, self.desk.neighbours, self.desk.unit, event, PROOF), scale
 
-    def _noisy(self, exact: Sequence[int], scale: Fraction) -> list[int]:
+    def _noisy(self, moment: Moment, scale: Fraction) -> list[int]:
+        exact = moment.exact(self.desk.rows.counts_within(self.region, moment.axes))
         noise = self.desk.draw_noise(scale, (len(exact),)).tolist()
         return [value + error for value, error in zip(exact, noise, strict=True)]
 
