@@ -6,6 +6,7 @@
 True
 """
 
+from veilcube import system  # noqa: F401 - first, because it minds interruptions while all else is loaded
 from veilcube.analyst import DateAnswer, Release
 from veilcube.analyst import open_release as open
 from veilcube.analyst.history import KernelPCA, MaxEntropy

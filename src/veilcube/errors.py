@@ -21,6 +21,12 @@ def quoted(value: object) -> str:
     return text if len(text) <= MOST_QUOTED else f"{text[: MOST_QUOTED // 2]} ... {text[-MOST_QUOTED // 2 :]}"
 
 
+class PublicNote(str):
+    """What veilcube notes on any exception that passes by (``add_note``): a sentence without private values."""
+
+    __slots__ = ()
+
+
 class VeilcubeError(Exception):
     """Anything veilcube refuses to do. ``exit_code`` is what the command line returns for it."""
 

@@ -15,7 +15,7 @@ import typer
 
 from veilcube.cli import history, ledger, schema
 from veilcube.cli.demo import demo
-from veilcube.cli.failures import BROKEN_PIPE, UNEXPECTED, tell
+from veilcube.cli.failures import BROKEN_PIPE, SIGNALLED, UNEXPECTED, tell
 from veilcube.cli.info import info
 from veilcube.cli.options import CommandGroup
 from veilcube.cli.output import say
@@ -25,8 +25,7 @@ from veilcube.cli.refine import refine
 from veilcube.cli.release import release
 from veilcube.cli.synthesize import synthesize
 
-_SIGNALLED = 128  # what shells add to a signal's number
-_ENDINGS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
+_ENDINGS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
 
 # Boxes and colours are for terminals; help that goes elsewhere is plain text. A pretty exception would print frames,
 # and with them private values.
@@ -69,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        with _unwinding_when_terminated():
-            return _run(words)
+        with _unwinding_when_told_to_end() as received:
+            return _run(words, received)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else UNEXPECTED
     except BrokenPipeError:
@@ -80,34 +79,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _unwinding_when_terminated() -> Iterator[None]:
-    """Let a request to end pass through the code like an exception, so that folders with private rows are removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may set handlers
-        return
+def _unwinding_when_told_to_end() -> Iterator[list[int]]:
+    """Let a request to end pass through the code like an exception, so that folders with private rows are removed.
+
+    Gives the list of the signals that were received, whatever libraries make of the exceptions.
+    """
     received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received  # only the main thread may set handlers
+        return
 
     def unwind(number: int, _: FrameType | None) -> None:
-        # Further requests must not cut short the cleaning up that this one begins.
+        # Further requests must not cut short the cleaning up that this one begins, but for those of a person who sees
+        # that it takes too long.
         repeated = bool(received)
         received.append(number)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
         if not repeated:
-            raise SystemExit(_SIGNALLED + number)
+            raise SystemExit(SIGNALLED + number)
 
     # What is ignored stays ignored: nohup relies on it.
-    replaced = [number for number in _ENDINGS if signal.getsignal(number) is signal.SIG_DFL]
+    before = {number: signal.getsignal(number) for number in _ENDINGS}
+    replaced = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     for number in replaced:
         signal.signal(number, unwind)
     try:
-        yield
+        yield received
     finally:
-        for number in replaced:
-            signal.signal(number, signal.SIG_DFL)
-        if received:  # whatever a library made of the exception
-            raise SystemExit(_SIGNALLED + received[0])
+        for number, handler in replaced.items():
+            signal.signal(number, handler)
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], received: list[int]) -> int:
     try:
         command = typer.main.get_command(app)
         with command.make_context("veilcube", words) as context:
@@ -118,6 +122,8 @@ def _run(words: list[str]) -> int:
         return end.exit_code
     except BrokenPipeError:
         raise
-    except (Exception, KeyboardInterrupt) as problem:
-        return tell(problem, as_json="--json" in words)
+    except (Exception, KeyboardInterrupt, SystemExit) as problem:
+        if isinstance(problem, SystemExit) and not received:
+            raise
+        return tell(problem, as_json="--json" in words, signal_number=received[0] if received else None)
     return 0

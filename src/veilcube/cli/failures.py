@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import typer
 
 from veilcube.cli.output import print_json, printable
-from veilcube.errors import CapacityError, VeilcubeError
+from veilcube.errors import CapacityError, PublicNote, VeilcubeError
 
 USAGE = 2
 UNEXPECTED = 1
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+SIGNALLED = 128  # what shells add to a signal's number
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,18 @@ class Failure:
     exit_code: int
 
 
-def describe(problem: BaseException) -> Failure:
-    """Return what to tell about a problem, with nothing in it that could be private."""
+def describe(problem: BaseException, signal_number: int | None = None) -> Failure:
+    """Return what to tell about a problem, with nothing in it that could be private.
+
+    After a signal it is that signal which ended the command, whatever a library made of it.
+    """
+    if signal_number is not None:
+        return Failure("Interrupted", _with_notes("interrupted", problem), SIGNALLED + signal_number)
+    found = _describe(problem)
+    return Failure(found.kind, _with_notes(found.message, problem), found.exit_code)
+
+
+def _describe(problem: BaseException) -> Failure:
     match problem:
         case VeilcubeError():
             return Failure(type(problem).__name__, _one_line(str(problem)), problem.exit_code)
@@ -50,16 +61,27 @@ def describe(problem: BaseException) -> Failure:
     return Failure("UnexpectedError", f"something unexpected went wrong ({type(problem).__name__}); {advice}", 1)
 
 
-def tell(problem: BaseException, *, as_json: bool) -> int:
-    """Print what is to be said about a problem and return the exit code."""
-    failure = describe(problem)
+def _with_notes(message: str, problem: BaseException) -> str:
+    """Add what veilcube noted about the problem on its way, which is about the budget and nothing private."""
+    notes: list[str] = []
+    seen: BaseException | None = problem
+    while seen is not None:
+        noted = getattr(seen, "__notes__", [])
+        notes += [note for note in noted if isinstance(note, PublicNote) and note not in notes]
+        seen = seen.__cause__ or seen.__context__
+    return "; ".join([message, *map(_one_line, notes)])
+
+
+def tell(problem: BaseException, *, as_json: bool, signal_number: int | None = None) -> int:
+    """Print what is to be said about a problem and return the exit code; an interruption that cost nothing is quiet."""
+    failure = describe(problem, signal_number)
     if os.environ.get("VEILCUBE_DEBUG") == "1" and not isinstance(problem, typer.TyperException):
         traceback.print_exception(problem, file=sys.stderr)
     if as_json:
         facts = {"kind": failure.kind, "message": failure.message, "exit_code": failure.exit_code}
         print_json({"error": facts})
         sys.stdout.flush()
-    elif failure.exit_code != INTERRUPTED:
+    elif failure.message != "interrupted":
         sys.stderr.write(f"error: {failure.message}\n")
     return failure.exit_code
 

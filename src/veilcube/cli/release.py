@@ -1,6 +1,8 @@
 """``veilcube release``: turn a table into a release file, once, for the price of epsilon."""
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from tempfile import mkdtemp
@@ -16,8 +18,8 @@ from veilcube.cli.program import program
 from veilcube.cli.progress import progress_bar
 from veilcube.cli.protection import note_on, require_whole_unit, warning_on
 from veilcube.curator.capacity import require_memory
-from veilcube.curator.ledger import Ledger
-from veilcube.errors import LedgerError, ReleaseFileError
+from veilcube.curator.ledger import Ledger, charge_stands
+from veilcube.errors import LedgerError, PublicNote, ReleaseFileError, VeilcubeError
 from veilcube.planner import Marginals
 from veilcube.planner import plan as make_plan
 from veilcube.privacy import Neighbours, show_fraction, write_fraction
@@ -62,20 +64,22 @@ def release(
     cells = prod(plan.operator.measurement_shape) if isinstance(plan.strategy, Marginals) else facts.cells
     require_memory(BYTES_WHILE_RELEASING * cells, f"releasing {cells:,} cells")
     account = _account(ledger, dataset)
-    with reserve_room(out, expected_size(plan), overwrite=force), progress_bar("Counting", hidden=as_json) as progress:
-        made = make_release(
-            table,
-            schema=facts,
-            plan=plan,
-            ledger=account,
-            dataset=dataset,
-            person=person,
-            max_rows=max_rows,
-            analyst=analyst,
-            progress=progress,
-        )
-    save_what_was_paid_for(made, out)
-    _report(made, out, as_json)
+    with _noting_what_was_spent(account, dataset):
+        room = reserve_room(out, expected_size(plan), overwrite=force)
+        with room, progress_bar("Counting", hidden=as_json) as progress:
+            made = make_release(
+                table,
+                schema=facts,
+                plan=plan,
+                ledger=account,
+                dataset=dataset,
+                person=person,
+                max_rows=max_rows,
+                analyst=analyst,
+                progress=progress,
+            )
+        save_what_was_paid_for(made, out)
+        _report(made, out, as_json)
 
 
 def _account(url: str | None, dataset: str | None) -> Ledger | None:
@@ -89,10 +93,29 @@ def _account(url: str | None, dataset: str | None) -> Ledger | None:
     return ledger
 
 
+@contextmanager
+def _noting_what_was_spent(account: Ledger | None, dataset: str | None) -> Iterator[None]:
+    """Note on what cuts the command short that a charge was made meanwhile, unless that is noted already."""
+    before = None if account is None or dataset is None else account.budget(dataset).spent
+    try:
+        yield
+    except VeilcubeError:
+        raise
+    except BaseException as problem:
+        noted = any(isinstance(note, PublicNote) for note in getattr(problem, "__notes__", []))
+        if account is not None and dataset is not None and not noted and account.budget(dataset).spent != before:
+            problem.add_note(charge_stands(account.path, dataset, None))
+        raise
+
+
 def save_what_was_paid_for(made: Release, out: Path) -> None:
-    """Save the release, elsewhere if need be: its budget is spent, so it must not be lost."""
+    """Save the release, elsewhere if need be, and also if interrupted: its budget is spent, so it must not be lost."""
     try:
         made.save(out)
+    except (KeyboardInterrupt, SystemExit) as interruption:
+        made.save(out)
+        interruption.add_note(PublicNote(f"the release had been made and paid for, and was saved as {out}"))
+        raise
     except ReleaseFileError as problem:
         spare = Path(mkdtemp(prefix="veilcube-")) / "saved.veil"
         made.save(spare)

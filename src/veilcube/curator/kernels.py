@@ -6,11 +6,12 @@ counts the rows in place. Loops stop at the first value that a policy refuses an
 """
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veilcube.system import compile_loop
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -26,7 +27,7 @@ UNREADABLE_NUMBER = -(2**63)
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile for the processor on first use, keep the result on disk, and let other threads run meanwhile."""
-    return cast(Callable[Parameters, Result], numba.njit(cache=True, nogil=True)(function))
+    return compile_loop(function)
 
 
 @compiled

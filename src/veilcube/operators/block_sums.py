@@ -9,9 +9,10 @@ near 1e-6 s.
 from math import prod
 from typing import Any, Generic, TypeVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veilcube.system import compile_loop
 
 # What starting one slice costs, in cells summed; and how much larger than the cube a table may be.
 CELLS_WORTH_A_SLICE = 5_000
@@ -72,7 +73,7 @@ def _summed_area_table(cells: NDArray[Number]) -> NDArray[Number]:
     return table
 
 
-@numba.njit(cache=True, nogil=True)
+@compile_loop
 def _corner_sums(
     table: NDArray[Any],
     strides: NDArray[np.int64],

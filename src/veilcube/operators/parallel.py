@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
-import numba
+from veilcube.system import compile_loop
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -18,12 +18,12 @@ ENTRIES_WORTH_A_THREAD = 1 << 16
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile for the processor on first use, keep the result on disk, and let other threads run meanwhile."""
-    return cast(Callable[Parameters, Result], numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return compile_loop(function, error_model="numpy")
 
 
 def compiled_fast(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile sums whose terms may be added in any order, several at a time."""
-    return cast(Callable[Parameters, Result], numba.njit(cache=True, nogil=True, fastmath=True)(function))
+    return compile_loop(function, fastmath=True)
 
 
 def share_out(work: Callable[[int, int], None], count: int, entries: int) -> None:

@@ -16,11 +16,12 @@ log z only, so that differences of huge exponents are left to the caller, who ca
 
 import math
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veilcube.system import compile_loop
 
 Floats = NDArray[np.float64]
 Parameters = ParamSpec("Parameters")
@@ -59,7 +60,7 @@ def excess_of_lattice_sum(rates: Floats, terms: Floats, distances: Floats) -> Fl
 
 
 def _compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    return cast(Callable[Parameters, Result], numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return compile_loop(function, error_model="numpy")
 
 
 @_compiled

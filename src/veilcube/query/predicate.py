@@ -73,8 +73,10 @@ def _flattened(attribute: Attribute, values: Sequence[Condition], depth: int = 1
     found: list[Condition] = []
     for value in values:
         inner = value.tolist() if isinstance(value, np.ndarray) else value
-        is_list = isinstance(inner, list | Set) or (isinstance(inner, tuple) and not isinstance(attribute, Ordinal))
-        found += _flattened(attribute, list(inner), depth + 1) if is_list else [inner]  # type: ignore[call-overload]
+        if isinstance(inner, list | Set) or (isinstance(inner, tuple) and not isinstance(attribute, Ordinal)):
+            found += _flattened(attribute, list(inner), depth + 1)
+        else:
+            found.append(inner)
     return found
 
 

@@ -4,6 +4,7 @@ The order is the promise: the plan comes from public facts, the charge is on dis
 leaves ``release`` holds nothing private.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
 from math import prod
@@ -82,11 +83,10 @@ def _measure(counted: Cube | Tally, chosen: Plan, account: tuple[Ledger, str] | 
     # What could not be kept or saved must not be paid for.
     require_range(counted, _column_norm(chosen))
     require_savable(chosen.schema, statement, parts, chosen.to_dict())
-    receipt = _charge(
-        account, statement, f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}", analyst
-    )
-    measurements = paid_for(lambda: _carry_out(counted, chosen, receipt))
-    return Release(_record(chosen.schema, chosen, receipt.statement, measurements))
+    purpose = f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}"
+    with _paying(account, statement, purpose, analyst) as receipt:
+        measurements = paid_for(lambda: _carry_out(counted, chosen, receipt))
+        return Release(_record(chosen.schema, chosen, receipt.statement, measurements))
 
 
 def _column_norm(chosen: Plan) -> int:
@@ -168,10 +168,10 @@ def _plan_for(
     return ready
 
 
-def _charge(
+def _paying(
     account: tuple[Ledger, str] | None, statement: PrivacyStatement, purpose: str, analyst: str | None
-) -> Receipt:
+) -> AbstractContextManager[Receipt]:
     if account is None:
-        return Receipt.uncharged(statement)
+        return nullcontext(Receipt.uncharged(statement))
     ledger, dataset = account
-    return ledger.charge(dataset, statement, purpose=purpose, analyst=analyst)
+    return ledger.paying(dataset, statement, purpose=purpose, analyst=analyst)

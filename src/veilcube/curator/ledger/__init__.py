@@ -6,6 +6,7 @@ from veilcube.curator.ledger.history import LedgerHistory
 from veilcube.curator.ledger.ledger import Ledger
 from veilcube.curator.ledger.parts import PartOf
 from veilcube.curator.ledger.receipt import Receipt
+from veilcube.curator.ledger.refusals import charge_stands
 from veilcube.curator.ledger.shares import Share
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "Receipt",
     "Share",
     "StoredAnswer",
+    "charge_stands",
 ]

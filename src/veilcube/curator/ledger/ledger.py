@@ -29,10 +29,16 @@ from veilcube.curator.ledger.answers import StoredAnswer, add_answer, can_be_kep
 from veilcube.curator.ledger.history import LedgerHistory
 from veilcube.curator.ledger.parts import PartOf, add_part_charges, price_within
 from veilcube.curator.ledger.receipt import Receipt, issue_receipt
-from veilcube.curator.ledger.refusals import over_budget, refuse_other_promise, refuse_other_terms, short_and_exact
+from veilcube.curator.ledger.refusals import (
+    charge_stands,
+    over_budget,
+    refuse_other_promise,
+    refuse_other_terms,
+    short_and_exact,
+)
 from veilcube.curator.ledger.shares import Share, add_share, analysts_with_shares, read_share
 from veilcube.curator.ledger.store import LedgerFile, read_location
-from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError
+from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, VeilcubeError
 from veilcube.privacy import (
     LARGEST_EPSILON,
     Budget,
@@ -207,6 +213,28 @@ class Ledger:
             add_part_charges(connection, dataset, spent, number, at)
         # The transaction is on disk from here on, and not a line earlier.
         return issue_receipt(number, dataset, charged)
+
+    @contextmanager
+    def paying(
+        self,
+        dataset: str,
+        statement: PrivacyStatement,
+        *,
+        purpose: str,
+        analyst: str | None = None,
+        within: Sequence[PartOf] = (),
+    ) -> Iterator[Receipt]:
+        """Charge for what the block does; whatever cuts the block short carries a note that the charge stands."""
+        receipt = None
+        try:
+            receipt = self.charge(dataset, statement, purpose=purpose, analyst=analyst, within=within)
+            yield receipt
+        except BaseException as problem:
+            if receipt is None and not isinstance(problem, VeilcubeError):
+                problem.add_note(charge_stands(self.path, dataset, None))
+            if receipt is not None and receipt.charge_id is not None:
+                problem.add_note(charge_stands(self.path, dataset, receipt.charge_id))
+            raise
 
     def keep(
         self,

@@ -1,11 +1,13 @@
 """What a ledger says when it refuses: what is wrong, what it has, and what would be accepted."""
 
 import math
+import shlex
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
+from pathlib import Path
 
 from veilcube.curator.ledger.account import DatasetAccount
-from veilcube.errors import LedgerError
+from veilcube.errors import LedgerError, PublicNote
 from veilcube.privacy import Budget, PrivacyStatement, show_fraction, write_fraction
 
 
@@ -50,6 +52,20 @@ def over_budget(what: str, budget: Budget, epsilon: Fraction) -> str:
     return (
         f"{refused}: {short_and_exact(left)} is left of {short_and_exact(total)}; "
         f"ask for epsilon '{_largest_that_fits(left)}' or less"
+    )
+
+
+def charge_stands(path: Path, dataset: str, charge: int | None) -> PublicNote:
+    """Say what became of the budget when the work was cut short after a charge; None: while it was being written."""
+    where = f"'veilcube ledger history {shlex.quote(str(path))} {shlex.quote(dataset)}'"
+    if charge is None:
+        return PublicNote(
+            f"dataset '{dataset}' may have been charged, and that stands: {where} shows it, and asking again charges "
+            "again"
+        )
+    return PublicNote(
+        f"charge {charge} to dataset '{dataset}' stands, so its budget is spent: {where} shows it, and asking again "
+        "charges again"
     )
 
 

@@ -11,11 +11,12 @@ numbers.
 """
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from veilcube.system import compile_loop
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -39,7 +40,7 @@ FACTORIAL_12_OVER_6 = np.uint64(479_001_600 // 6)
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile for machine integers, kept on disk for the next process, and free of the interpreter lock."""
-    return cast(Callable[Parameters, Result], numba.njit(cache=True, nogil=True, forceinline=True)(function))
+    return compile_loop(function, forceinline=True)
 
 
 @compiled

@@ -72,23 +72,24 @@ class Desk(Private):
         """Charge the statement, redeem the receipt, draw, keep what was drawn, and only then return it."""
         if (statement.unit, statement.neighbours) != (self.unit, self.neighbours):
             raise PrivacyError("the promise is for another unit or other neighbours than the protected table's")
+        paying = self.ledger.paying(
+            self.dataset, statement, purpose=question.words, analyst=self.analyst, within=within
+        )
         try:
-            receipt = self.ledger.charge(
-                self.dataset, statement, purpose=question.words, analyst=self.analyst, within=within
-            )
+            with paying as receipt:
+                redeem_for(receipt, statement)
+                values = paid_for(lambda: [int(value) for value in draw()])
+                return self.ledger.keep(
+                    receipt,
+                    question.schema,
+                    question.key(self.unit),
+                    question.data,
+                    values,
+                    tuple(scales),
+                    analyst=self.analyst,
+                )
         except BudgetExceededError as problem:
             offer = None if self.instead is None else self.instead(question)
             if offer is None:
                 raise
             raise BudgetExceededError(f"{problem}; {offer}") from None
-        redeem_for(receipt, statement)
-        values = paid_for(lambda: [int(value) for value in draw()])
-        return self.ledger.keep(
-            receipt,
-            question.schema,
-            question.key(self.unit),
-            question.data,
-            values,
-            tuple(scales),
-            analyst=self.analyst,
-        )

@@ -1,0 +1,10 @@
+"""What any room may use: compiled loops, and how the command starts."""
+
+from veilcube.system.starting import end_quietly_when_interrupted
+
+# Before anything heavy is loaded, which the next line begins with.
+end_quietly_when_interrupted()
+
+from veilcube.system.loops import compile_loop  # noqa: E402
+
+__all__ = ["compile_loop", "end_quietly_when_interrupted"]
