@@ -186,24 +186,26 @@ def _arrow_array(column: Frame, kind: pa.DataType) -> pa.Array:
 
 def _spelled(value: Frame) -> str:
     """Write a value of a column of mixed types as ``normalising`` writes it where all values are of its type."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]")
     if isinstance(value, np.generic):
-        value = value.item()
+        value = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value.item()
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float | Decimal) and abs(value) < _EXACT_FLOATS and value == int(value):
-        return str(int(value))
-    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) < _MOST_DIGITS:
-        digits = format(value, "f")
-        return digits.rstrip("0").rstrip(".") if "." in digits else digits
+    if isinstance(value, float | Decimal):
+        return _spelled_number(value)
     if isinstance(value, datetime):
         return _spelled_instant(value)
-    if isinstance(value, int | float | Decimal | date | UUID):
+    if isinstance(value, str | int | date | UUID):
         return str(value)
     raise TableError("a column of mixed types holds something other than text, numbers and dates; convert it")
+
+
+def _spelled_number(value: float | Decimal) -> str:
+    if -_EXACT_FLOATS < value < _EXACT_FLOATS and value == int(value):
+        return str(int(value))
+    if isinstance(value, float) or not value.is_finite() or abs(value.adjusted()) >= _MOST_DIGITS:
+        return str(value)
+    digits = format(value, "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def _spelled_instant(moment: datetime) -> str:
