@@ -97,7 +97,7 @@ def csv_text(rows: Sequence[Row], names: Sequence[str], end: str = "\n") -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator=end)
     writer.writerow(names)
-    writer.writerows([["" if value is None else value for value in row] for row in rows])
+    writer.writerows([["" if pd.isna(value) else value for value in row] for row in rows])
     return text.getvalue()
 
 
