@@ -2,18 +2,20 @@
 
 A query is distributive if the value of a table follows from the values of any parts that it is cut into. Each part is
 asked under parallel composition, which costs one epsilon for all parts, and what comes back is merged. The part is
-given by two arrays, the numbers that its cells stand for and how many rows each cell holds; one row more or less may
-change the value of a part by at most ``sensitivity``. Where the answer must lie in a finite domain, the part gives a
-score to each value of the domain instead, higher for better ones, and the sensitivity is that of every score.
+given by two arrays, the numbers that its cells stand for (the middles of bins) and how many rows each cell holds; one
+row more or less may change the value of a part by at most ``sensitivity``. Where the answer must lie in a finite
+domain, the part gives a score to each value of the domain instead, higher for better ones, and the sensitivity is that
+of every score.
 
 Nothing here sees private data: what a query promises is tried on made-up tables, and a query that breaks it is refused.
 That cannot prove a declared sensitivity; whoever declares one vouches for it.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, reduce
+from itertools import islice, pairwise
 from numbers import Integral
 from typing import Literal, TypeAlias
 
@@ -21,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
-from veilcube.schema import Attribute, Ordinal, WholeNumbers
+from veilcube.query.cell_numbers import CellNumbers
 
 Integers = NDArray[np.int64]
 PartValue: TypeAlias = Callable[[Integers, Integers], int]
@@ -58,6 +60,10 @@ class DistributiveQuery:
     sensitivity: int
     output: Output = "unlimited"
     name: str = "query"
+    # A ready-made query knows what it is where cells stand for halves or tenths, and which values are of use there.
+    _fit: "Callable[[Integers, int], DistributiveQuery] | None" = field(default=None, repr=False, compare=False)
+    # Results are whole numbers of parts of one: 2 for halves.
+    parts_of_one: int = field(default=1, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not callable(self.part) or not callable(self.merge):
@@ -67,7 +73,8 @@ class DistributiveQuery:
             raise QueryError("the sensitivity of a distributive query must be a whole number from 1 to 2**40")
         object.__setattr__(self, "sensitivity", int(size))
         if not isinstance(self.output, str):
-            object.__setattr__(self, "output", _read_domain(self.output))
+            most = MOST_VALUES if self._fit is None else LARGEST_SCORE
+            object.__setattr__(self, "output", _read_domain(self.output, most))
         elif self.output != "unlimited":
             raise QueryError("the output of a distributive query is 'unlimited' or a list of the values it may take")
         if not isinstance(self.name, str) or len(self.name) > LONGEST_NAME:
@@ -93,15 +100,55 @@ class DistributiveQuery:
         """Return the query for the smallest number, among a finite domain."""
         return min_query(domain)
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether an answer lies in a finite domain."""
+        return not isinstance(self.output, str)
+
     @cached_property
     def domain(self) -> Integers | None:
-        """The values that an answer may take; None if it is unlimited."""
-        return None if isinstance(self.output, str) else np.array(self.output, dtype=np.int64)
+        """The values that an answer may take, written out; None if it is unlimited."""
+        if isinstance(self.output, str):
+            return None
+        if len(self.output) > MOST_VALUES:
+            raise QueryError(f"a domain of more than {MOST_VALUES:,} values is too large to score each; shorten it")
+        return np.array(self.output, dtype=np.int64)
+
+    @cached_property
+    def uses_numbers(self) -> bool:
+        """Whether, on made-up tables, a part depends on the numbers of its cells, and not on their rows alone."""
+        if self._fit is not None:
+            return True
+        for numbers, rows in _made_up_tables(np.arange(-3, 9)):
+            if not np.array_equal(self._result(numbers, rows), self._result(7 * numbers[::-1] + 20, rows)):
+                return True
+        return False
+
+    def fitted(self, cells: CellNumbers) -> "DistributiveQuery":
+        """Return the query for cells of these numbers, in their parts of one; refuses cells that have none."""
+        if cells.missing and self.uses_numbers:
+            raise QueryError(
+                f"{cells.missing}, which stand for no number, and this query computes with numbers; ask for "
+                "DistributiveQuery.count(), or about an attribute of numbers"
+            )
+        if self._fit is not None:
+            fitted = self._fit(cells.numbers, cells.parts_of_one)
+            object.__setattr__(fitted, "parts_of_one", cells.parts_of_one)
+            return fitted
+        if cells.parts_of_one > 1 and self.uses_numbers:
+            raise QueryError(
+                "the middles of the bins are not whole numbers, which a query of your own needs; choose other edges, "
+                "or ask for DistributiveQuery.sum, .max or .min"
+            )
+        return self
+
+    def _result(self, numbers: Integers, rows: Integers) -> int | Integers:
+        return self.scores_of(numbers, rows) if self.is_finite else self.value_of(numbers, rows)
 
     @cached_property
     def is_linear(self) -> bool:
         """Whether, on made-up tables, a part is a weighted sum of its rows and results are merged by adding them up."""
-        if self.domain is not None:
+        if self.is_finite:
             return False
         for numbers, rows in _made_up_tables(np.arange(-3, 9)):
             weighted = sum(int(n) * self.value_of(numbers[i : i + 1], np.ones(1, np.int64)) for i, n in enumerate(rows))
@@ -181,16 +228,6 @@ class DistributiveQuery:
                 raise QueryError("one row changes a part by more than the declared sensitivity; declare a larger one")
 
 
-def cell_numbers(attribute: Attribute) -> Integers:
-    """Return the numbers that a part is given for an attribute's regular cells.
-
-    A whole number stands for itself; bins, dates and nominal values have no whole number and are numbered from 0.
-    """
-    division = attribute.division if isinstance(attribute, Ordinal) else None
-    start = division.low if isinstance(division, WholeNumbers) else 0
-    return np.arange(start, start + attribute.regular_size)
-
-
 def count_query() -> DistributiveQuery:
     """Count rows: one more row is one more."""
     return DistributiveQuery(
@@ -198,39 +235,93 @@ def count_query() -> DistributiveQuery:
     )
 
 
-def sum_query(low: int, high: int) -> DistributiveQuery:
+def sum_query(low: int, high: int, parts_of_one: int = 1) -> DistributiveQuery:
     """Sum numbers, clipped to the bounds from low to high, which set the sensitivity."""
     if not all(isinstance(end, Integral) and not isinstance(end, bool) for end in (low, high)) or low > high:
         raise QueryError("the bounds of a sum must be two finite whole numbers, the lower one first; correct them")
-    heaviest = max(abs(int(low)), abs(int(high)), 1)
+    least, largest = int(low) * parts_of_one, int(high) * parts_of_one
+    heaviest = max(abs(least), abs(largest), 1)
+    if heaviest > LARGEST_SENSITIVITY:
+        raise QueryError("the bounds of a sum, in parts of one that the bins need, are beyond 2**40; use nearer ones")
     return DistributiveQuery(
-        lambda numbers, rows: _weighted_total(np.clip(numbers, low, high), rows, heaviest),
+        lambda numbers, rows: _weighted_total(np.clip(numbers, least, largest), rows, heaviest),
         lambda a, b: a + b,
         heaviest,
         name="sum",
+        _fit=lambda _, parts: sum_query(low, high, parts),
     )
 
 
 def max_query(domain: Sequence[int]) -> DistributiveQuery:
-    """Find the largest number, among a finite domain, by the rank utility: rows that keep a value from being it."""
-    values = np.array(_read_domain(domain))
+    """Find the largest number, among a finite domain, by the rank utility: rows that keep a value from being it.
 
-    def scores(numbers: Integers, rows: Integers) -> Integers:
-        order = np.argsort(numbers, kind="stable")
-        ascending, below = numbers[order], np.concatenate([[0], np.cumsum(rows[order])])
-        above = below[-1] - below[np.searchsorted(ascending, values, side="right")]
-        at_least = below[-1] - below[np.searchsorted(ascending, values, side="left")]
-        in_the_way: Integers = np.where(above > 0, above, (at_least == 0).astype(np.int64))
-        return -in_the_way
+    On given cells only the values that can be told apart there are drawn from, so the domain may be long.
+    """
+    values = _read_domain(domain, LARGEST_SCORE)
 
-    return DistributiveQuery(scores, max, 1, tuple(values.tolist()), "max")
+    def fit(numbers: Integers, parts: int) -> DistributiveQuery:
+        return _largest_of(_distinct_values(values, numbers, parts))
+
+    return _largest_of(values, fit)
 
 
 def min_query(domain: Sequence[int]) -> DistributiveQuery:
     """Find the smallest number, among a finite domain: the largest one of the domain turned over."""
-    turned = max_query([-value for value in reversed(_read_domain(domain))])
-    values = tuple(_read_domain(domain))
-    return DistributiveQuery(lambda numbers, rows: turned.scores_of(-numbers, rows)[::-1], min, 1, values, "min")
+    values = _read_domain(domain, LARGEST_SCORE)
+
+    def fit(numbers: Integers, parts: int) -> DistributiveQuery:
+        distinct = _distinct_values(_turned(values), -numbers[::-1], parts)
+        return _smallest_of(_turned(distinct))
+
+    return _smallest_of(values, fit)
+
+
+def _largest_of(
+    values: Sequence[int], fit: "Callable[[Integers, int], DistributiveQuery] | None" = None
+) -> DistributiveQuery:
+    written_out = cache(lambda: np.array(values, dtype=np.int64))
+
+    def scores(numbers: Integers, rows: Integers) -> Integers:
+        order = np.argsort(numbers, kind="stable")
+        ascending, below = numbers[order], np.concatenate([[0], np.cumsum(rows[order])])
+        above = below[-1] - below[np.searchsorted(ascending, written_out(), side="right")]
+        at_least = below[-1] - below[np.searchsorted(ascending, written_out(), side="left")]
+        in_the_way: Integers = np.where(above > 0, above, (at_least == 0).astype(np.int64))
+        return -in_the_way
+
+    return DistributiveQuery(scores, max, 1, values, "max", fit)
+
+
+def _smallest_of(
+    values: Sequence[int], fit: "Callable[[Integers, int], DistributiveQuery] | None" = None
+) -> DistributiveQuery:
+    turned = cache(lambda: _largest_of(_turned(values)))
+    return DistributiveQuery(lambda numbers, rows: turned().scores_of(-numbers, rows)[::-1], min, 1, values, "min", fit)
+
+
+def _turned(values: Sequence[int]) -> Sequence[int]:
+    """Return the negated values, ascending again."""
+    if isinstance(values, range):
+        return range(-values[-1], -values[0] + 1, values.step)
+    return tuple(-value for value in reversed(values))
+
+
+def _distinct_values(values: Sequence[int], numbers: Integers, parts: int) -> tuple[int, ...]:
+    """Return values of a domain, in parts of one, that a maximum over cells of ascending numbers can tell apart.
+
+    Between two neighbouring numbers all values score alike: the least of them stands for all, and for none if the
+    number below it is in the domain, which scores at least as well on every table.
+    """
+    found = []
+    listed: list[int] = np.unique(numbers).tolist()
+    for low, high in zip(listed, [*listed[1:], None], strict=True):
+        place = bisect_right(values, low // parts)
+        if place and values[place - 1] * parts == low:
+            found.append(low)
+        elif place < len(values) and (high is None or values[place] * parts < high):
+            found.append(values[place] * parts)
+    # Values below all numbers score worst on every table, and are of use only where there are no others.
+    return tuple(found) or (values[-1] * parts,)
 
 
 def _weighted_total(weights: Integers, rows: Integers, heaviest: int) -> int:
@@ -264,15 +355,29 @@ def _whole(value: object) -> int:
     return int(value)
 
 
-def _read_domain(values: Sequence[int]) -> tuple[int, ...]:
+def _read_domain(values: Sequence[int], most: int) -> Sequence[int]:
+    """Return ascending whole values; a range stays one, and none is gone through further than it may be long."""
+    if isinstance(values, range):
+        read: Sequence[int] = values
+        ends = [values.start, values.stop]
+    else:
+        read = _listed(values)
+        ends = [min(read, default=0), max(read, default=0)]
+    if max(map(abs, ends)) > LARGEST_SCORE:
+        raise QueryError("the output domain must lie between -2**61 and 2**61; rescale the values")
+    if not len(read):
+        raise QueryError("the output domain is empty; declare at least one value that may be the answer")
+    is_ascending = read.step > 0 if isinstance(read, range) else all(one < other for one, other in pairwise(read))
+    if len(read) > most or not is_ascending:
+        raise QueryError(f"the output domain must be at most {MOST_VALUES:,} ascending values, none of them twice")
+    return tuple(read) if len(read) <= MOST_VALUES else read
+
+
+def _listed(values: Iterable[int]) -> tuple[int, ...]:
     try:
-        read = tuple(_whole(value) for value in values)
+        read = tuple(_whole(value) for value in islice(values, MOST_VALUES + 1))
     except (TypeError, QueryError):
         raise QueryError("the output domain must be whole numbers, such as range(1, 101)") from None
-    if not read:
-        raise QueryError("the output domain is empty; declare at least one value that may be the answer")
-    if max(map(abs, read)) > LARGEST_SCORE:
-        raise QueryError("the output domain must lie between -2**61 and 2**61; rescale the values")
-    if len(read) > MOST_VALUES or any(one >= other for one, other in pairwise(read)):
+    if len(read) > MOST_VALUES:
         raise QueryError(f"the output domain must be at most {MOST_VALUES:,} ascending values, none of them twice")
     return read

@@ -162,7 +162,10 @@ def test_a_hidden_number_of_rows_refuses_no_rank(make: Make) -> None:
         (lambda t: t.noisy_quantiles("since", [0.5], epsilon=1), "holds dates"),
         (lambda t: t.noisy_quantiles("age", [0.5], epsilon=1, method="magic"), "use 'auto'"),
         (lambda t: t.distributive("count", "age", epsilon=1), "takes a veilcube.DistributiveQuery"),
-        (lambda t: t.distributive(vc.DistributiveQuery.count(), "age", by=["age"], epsilon=1), "named twice"),
+        (lambda t: t.distributive(vc.DistributiveQuery.count(), "age", by=["sex", "sex"], epsilon=1), "named twice"),
+        (lambda t: t.distributive(vc.DistributiveQuery.max(range(50)), "age", by=["age"], epsilon=1), "cut by other"),
+        (lambda t: t.distributive(vc.DistributiveQuery.sum(0, 9), "sex", epsilon=1), "holds names"),
+        (lambda t: t.distributive(vc.DistributiveQuery.max(range(9)), "since", epsilon=1), "holds dates"),
     ],
 )
 def test_bad_questions_are_refused_in_one_sentence_and_cost_nothing(
@@ -185,6 +188,37 @@ def test_distributive_queries_merge_noisy_parts_for_one_epsilon(make: Make) -> N
     clipped = int((np.clip(np.arange(50), 0, 20) * COUNTS.sum(axis=(1, 2, 3))).sum())
     assert table.distributive(vc.DistributiveQuery.sum(0, 20), "age", by=["sex"], epsilon=10**5).value == clipped
     assert table.budget.spent == 3 * SURE + 10**5
+
+
+def test_distributive_queries_take_bins_as_their_middles(make: Make) -> None:
+    table, pays = make(), COUNTS.sum(axis=(0, 1, 3))
+    found = table.distributive(vc.DistributiveQuery.sum(0, 50), "pay", by=["sex"], epsilon=10**5)
+    assert found.value == pays @ [5, 15, 35]
+    assert table.distributive(vc.DistributiveQuery.max(range(10**9)), "pay", epsilon=10**5).value == 35
+    assert table.distributive(vc.DistributiveQuery.count(), "since", epsilon=10**5).value == COUNTS.sum()
+
+
+def test_middles_that_are_not_whole_are_summed_exactly(tmp_path: Path) -> None:
+    schema = vc.Schema([vc.Ordinal("size", edges=[0, 0.1, 0.5, 1])])
+    cube = vc.Cube(schema, np.array([3, 5, 7]))
+    table = vc.protect(cube, ledger=f"sqlite:///{tmp_path}/sizes.db", dataset="sizes", epsilon=10**7)
+    found = table.distributive(vc.DistributiveQuery.sum(0, 1), "size", epsilon=10**6)
+    assert found.value == pytest.approx(3 * 0.05 + 5 * 0.3 + 7 * 0.75)
+    assert found.low == pytest.approx(found.high)
+    # The noise is that of a sensitivity of 1, the upper bound, however the middles are counted.
+    assert table.distributive(vc.DistributiveQuery.sum(0, 1), "size", epsilon=0.01).stddev == pytest.approx(
+        np.sqrt(2) * 100, rel=0.01
+    )
+    assert table.distributive(vc.DistributiveQuery.max([0, 1]), "size", epsilon=10**6).value == 1
+    assert table.distributive(vc.DistributiveQuery.count(), "size", epsilon=10**6).value == 15
+
+
+def test_the_asked_attribute_may_cut_the_table(make: Make) -> None:
+    table = make()
+    for by in (["age"], ["age", "sex"], ["sex", "age"]):
+        assert table.distributive(vc.DistributiveQuery.count(), "age", by=by, epsilon=SURE).value == COUNTS.sum()
+    clipped = int((np.clip(np.arange(50), 0, 20) * COUNTS.sum(axis=(1, 2, 3))).sum())
+    assert table.distributive(vc.DistributiveQuery.sum(0, 20), "age", by=["age"], epsilon=10**5).value == clipped
 
 
 def test_the_interval_of_merged_counts_covers_as_often_as_it_says(make: Make) -> None:

@@ -1,15 +1,17 @@
 """Distributive queries on a protected table: each part under parallel composition, then a merge.
 
-Claim: one row lies in one part, so adding or removing it changes one part's value, or scores, by at most the declared
-sensitivity s; an exchanged row changes two parts, or one of them twice. Noise of scale (that change)/epsilon on every
-part, or a draw by permute-and-flip from the scores, is epsilon-differentially private for all parts together
-(docs/proofs/rank.md, Theorem 3), and merging what was published costs nothing. The promise rests on the declared
-sensitivity. The query's functions run on exact counts: they are the curator's code and must do nothing but compute.
-They run after the charge, and whatever goes wrong in them is told by one sentence that is always the same.
+Claim: one row lies in one part, also where the asked attribute itself cuts the table. So adding or removing it changes
+one part's value, or scores, by at most the declared sensitivity s; an exchanged row changes two parts, or one of them
+twice. Noise of scale (that change)/epsilon on every part, or a draw by permute-and-flip from the scores, is
+epsilon-differentially private for all parts together (docs/proofs/rank.md, Theorem 3), and merging what was published
+costs nothing. The promise rests on the declared sensitivity; that of a ready-made sum over bins is in the parts of one
+that their middles are counted in, and so is its noise. The query's functions run on exact counts: they are the
+curator's code and must do nothing but compute. They run after the charge, and whatever goes wrong in them is told by
+one sentence that is always the same.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, sqrt
 from typing import TYPE_CHECKING, TypeVar
@@ -35,8 +37,9 @@ from veilcube.privacy.rank_mechanisms import RankCosts
 from veilcube.privacy.secrecy import leaves_no_trace
 from veilcube.privacy.summed_noise import half_widths
 from veilcube.query import Answer
+from veilcube.query.cell_numbers import CellNumbers, cell_numbers
 from veilcube.query.confidence import read_confidence
-from veilcube.query.distributive import DistributiveQuery, cell_numbers
+from veilcube.query.distributive import DistributiveQuery
 
 if TYPE_CHECKING:
     from veilcube.curator.protected.table import ProtectedTable
@@ -50,30 +53,46 @@ MOST_PARTS = 2**16
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """The cells of the asked attribute, and of the attributes that cut the table into parts, that are in view."""
+    """The cells of the asked attribute, and of the attributes that cut the table into parts, that are in view.
+
+    ``is_single`` tells that the asked attribute cuts the table too: each of its cells is a part of its own.
+    """
 
     table: "ProtectedTable"
     names: tuple[str, ...]
     cells: tuple[Integers, ...]
-    numbers: Integers
+    numbers: CellNumbers
+    is_single: bool
 
     @classmethod
     def of(cls, table: "ProtectedTable", attribute: str, by: Sequence[str]) -> "_Parts":
-        axes = table.axes_of([attribute, *by])
+        table.axes_of(list(by))
+        names = (attribute, *(name for name in by if name != attribute))
+        axes = table.axes_of(list(names))
         attributes = [table.desk.rows.schema.attributes[axis] for axis in axes]
         reached = zip((table.region.reached(axis) for axis in axes), attributes, strict=True)
         cells = tuple(np.flatnonzero(mask[: entry.regular_size]) for mask, entry in reached)
         if not all(found.size for found in cells):
             raise QueryError("the conditions leave no cell to ask about; widen the conditions")
-        if np.prod([found.size for found in cells[1:]], dtype=np.float64) > MOST_PARTS:
+        is_single = attribute in by
+        if np.prod([found.size for found in cells[0 if is_single else 1 :]], dtype=np.float64) > MOST_PARTS:
             raise QueryError(f"a distributive query has at most {MOST_PARTS:,} parts; cut by fewer attributes")
         table.desk.rows.require_room(axes)
-        return cls(table, (attribute, *by), cells, cell_numbers(attributes[0])[cells[0]])
+        return cls(table, names, cells, cell_numbers(attributes[0]).take(cells[0]), is_single)
 
     def exact_rows(self) -> Integers:
-        """Return the exact counts, one line for each part. PRIVATE."""
+        """Return the exact counts, one line for each part that the other attributes cut. PRIVATE."""
         counts = self.table.exact_counts_of(*self.names)[np.ix_(*self.cells)]
         return np.asarray(counts.reshape(self.cells[0].size, -1).T)
+
+    def each(self, rows: Integers) -> Iterator[tuple[Integers, Integers]]:
+        """Return the numbers and the rows of one part after another. PRIVATE."""
+        numbers = self.numbers.numbers
+        for line in rows:
+            if not self.is_single:
+                yield numbers, line
+            else:
+                yield from ((numbers[cell : cell + 1], line[cell : cell + 1]) for cell in range(numbers.size))
 
 
 @leaves_no_trace
@@ -90,24 +109,30 @@ def ask_distributive(
     if not isinstance(query, DistributiveQuery):
         raise QueryError("distributive takes a veilcube.DistributiveQuery; build one from a part and a merge")
     parts = _Parts.of(table, attribute, by)
-    query.require_distributive(parts.numbers)
+    if query.is_finite and parts.is_single:
+        raise QueryError(
+            "a part without rows draws any value of a finite output, so single values cannot be merged; cut by other "
+            "attributes than the one that is asked about"
+        )
+    query = query.fitted(parts.numbers)
+    query.require_distributive(parts.numbers.numbers)
     change = unit_sensitivity(query.sensitivity, 2 * query.sensitivity, table.desk.unit, table.desk.neighbours)
     details = {"query": query.name, "attribute": attribute, "by": list(by), "asked": uuid4().hex}
     question = Question(table.desk.rows.schema, table.region, "distributive", details)
-    if query.domain is not None:
+    if query.is_finite:
         return _choose(parts, query, question, price, change, confidence)
     scale = scale_for(price, change)
     statement = PrivacyStatement(price, table.desk.neighbours, table.desk.unit, LaplaceEvent(change, scale), PROOF)
     is_linear = query.is_linear
 
     def draw() -> list[int]:
-        exact = _of_each_part(query.value_of, parts.numbers, parts.exact_rows())
+        exact = _of_each_part(query.value_of, parts.each(parts.exact_rows()))
         noise = table.desk.draw_noise(scale, (len(exact),)).tolist()
         return [value + error for value, error in zip(exact, noise, strict=True)]
 
     stored, noise = table.measure(question, statement, draw), DiscreteLaplace(scale)
     merge = _merge_linear if is_linear else _merge
-    return merge(query, list(stored.values), noise, confidence, stored.statement.words)
+    return _in_ones(merge(query, list(stored.values), noise, confidence, stored.statement.words), query)
 
 
 def _choose(
@@ -121,20 +146,31 @@ def _choose(
         raise PrivacyError("epsilon is too small to draw with; use at least 2**-55 times what one unit may change")
 
     def draw() -> list[int]:
-        scores = _of_each_part(query.scores_of, parts.numbers, parts.exact_rows())
+        scores = _of_each_part(query.scores_of, parts.each(parts.exact_rows()))
         return [draw_cheapest(RankCosts(score.max() - score, rate)) for score in scores]
 
     stored = table.measure(question, statement, draw)
     value = float(query.merge_all([int(domain[place]) for place in stored.values]))
     is_inside = domain[0] <= value <= domain[-1]
     low, high = (float(domain[0]), float(domain[-1])) if is_inside else (-inf, inf)
-    return Answer(value, low, high, confidence, float("nan"), stored.statement.words)
+    return _in_ones(Answer(value, low, high, confidence, float("nan"), stored.statement.words), query)
 
 
-def _of_each_part(function: Callable[[Integers, Integers], Result], numbers: Integers, rows: Integers) -> list[Result]:
+def _in_ones(answer: Answer, query: DistributiveQuery) -> Answer:
+    """Return an answer in parts of one, halves for example, in ones."""
+    parts = query.parts_of_one
+    if parts == 1:
+        return answer
+    value, low, high, stddev = (end / parts for end in (answer.value, answer.low, answer.high, answer.stddev))
+    return replace(answer, value=value, low=low, high=high, stddev=stddev)
+
+
+def _of_each_part(
+    function: Callable[[Integers, Integers], Result], parts: Iterable[tuple[Integers, Integers]]
+) -> list[Result]:
     """Run a query's function on the exact rows of every part; what it raises could carry counts and goes no further."""
     try:
-        return [function(numbers, part) for part in rows]
+        return [function(numbers, rows) for numbers, rows in parts]
     except KeyboardInterrupt:
         is_stopped = True
     except BaseException:
