@@ -100,15 +100,6 @@ def test_a_release_that_could_not_be_saved_is_refused_before_it_is_charged(ledge
     assert ledger.history("people") == []
 
 
-def test_a_table_whose_measurements_could_leave_64_bits_is_refused_before_it_is_charged(ledger: vc.Ledger) -> None:
-    many = vc.Schema([vc.Ordinal("a", 0, 2**13 - 1), vc.Ordinal("b", 0, 2**9 - 1)])
-    counts = np.zeros(many.shape, dtype=np.int64)
-    counts[:, 0] = 2**46
-    with pytest.raises(CapacityError, match="could leave 64 bits under this strategy"):
-        vc.release(vc.Cube(many, counts), 1, vc.Wavelet(flat=[]), ledger=ledger, dataset="people")
-    assert ledger.history("people") == []
-
-
 def test_a_schema_may_be_named_by_its_file(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("age\n7\n")
     SCHEMA.to_toml(tmp_path / "people.toml")

@@ -3,8 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.curator.cube import Cube
-from veilcube.curator.tally import Tally
 from veilcube.errors import CapacityError
 from veilcube.release.memory import available_memory
 from veilcube.schema import Schema
@@ -12,8 +10,6 @@ from veilcube.schema import Schema
 BYTES_PER_CELL = 8  # int64
 # What the engine and its batches take beside a large cube.
 WORKING_BYTES = 400 * 2**20
-# Half of what all measurements of a release may sum to: the other half is for their noise.
-LARGEST_MEASUREMENT = 2**61
 
 
 def zero_counts(schema: Schema) -> NDArray[np.int64]:
@@ -40,15 +36,6 @@ def require_memory(needed: int, task: str) -> None:
         raise CapacityError(
             f"{task} needs {_gibibytes(needed)}, but only {_gibibytes(available)} of memory are available; "
             "use coarser bins, fewer attributes or a larger machine"
-        )
-
-
-def require_range(counted: Cube | Tally, column: int) -> None:
-    """Refuse counts of so many rows that measurements of this column norm could leave 64 bits."""
-    if counted.exact_rows * column > LARGEST_MEASUREMENT:
-        raise CapacityError(
-            "the measurements of so large a table could leave 64 bits under this strategy; use strategy='identity', "
-            "or keep more attributes flat"
         )
 
 

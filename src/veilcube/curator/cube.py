@@ -6,12 +6,9 @@ from numpy.typing import ArrayLike, NDArray
 from veilcube.errors import TableError
 from veilcube.operators import Operator
 from veilcube.privacy import PrivacyUnit
+from veilcube.privacy.calibration import LARGEST_TABLE
 from veilcube.privacy.secrecy import Private, leaves_no_trace
 from veilcube.schema import Schema
-
-# Room for noise and for sums over all cells: a count beyond this is no number of people.
-LARGEST_COUNT = 2**48
-LARGEST_TOTAL = 2**60
 
 
 class Cube(Private):
@@ -35,12 +32,9 @@ class Cube(Private):
             raise TableError("the counts of a cube must be whole numbers; convert the array to an integer type")
         if array.shape != schema.shape:
             raise TableError(f"the counts have shape {array.shape}, but the schema asks for {schema.shape}")
-        if array.size and (
-            int(array.min()) < 0
-            or int(array.max()) > LARGEST_COUNT
-            or float(array.sum(dtype=np.float64)) > LARGEST_TOTAL
-        ):
-            raise TableError("the counts of a cube must lie between 0 and 2**48, and their total below 2**60")
+        if array.size and int(array.min()) < 0:
+            raise TableError("the counts of a cube must be 0 or more; correct the array")
+        require_table(float(array.sum(dtype=np.float64)))
         self._keep(schema, array.astype(np.int64, order="C"), unit or PrivacyUnit.row())
 
     @classmethod
@@ -48,6 +42,7 @@ class Cube(Private):
         """Take over an array that nobody else holds, without the copy that keeps a caller's array out of reach."""
         cube = cls.__new__(cls)
         cube._keep(schema, counts, unit)
+        require_table(cube.exact_rows)
         return cube
 
     def _keep(self, schema: Schema, counts: NDArray[np.int64], unit: PrivacyUnit) -> None:
@@ -80,3 +75,9 @@ class Cube(Private):
 
     def __repr__(self) -> str:
         return f"Cube({repr(self._schema)[7:-1]}, exact counts not shown)"
+
+
+def require_table(rows: float) -> None:
+    """Refuse a table above the fixed and public bound that all strategies are planned for."""
+    if rows > LARGEST_TABLE:
+        raise TableError("a table has at most 2**36 rows, 68 billion; count fewer rows, or rows of a sample")

@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.curator.cube import require_table
 from veilcube.errors import PlanError
 from veilcube.operators import Operator
 from veilcube.operators.components import Axes
@@ -21,6 +22,7 @@ class Tally(Private):
     def __init__(self, schema: Schema, tables: Sequence[Axes], counts: NDArray[np.int64], unit: PrivacyUnit) -> None:
         counts.setflags(write=False)
         self._schema, self._tables, self._counts, self._unit = schema, tuple(tables), counts, unit
+        require_table(self.exact_rows)
 
     @property
     def schema(self) -> Schema:

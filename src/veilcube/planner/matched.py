@@ -20,6 +20,7 @@ from veilcube.operators.matched import LARGEST_MATCHED, MOST_ENTRIES, MatchedAxi
 from veilcube.planner.matched_gram import AxisQueries, WorkloadBlocks
 from veilcube.planner.matched_moments import DenseMoments
 from veilcube.planner.matched_search import Design, identity_design, refine, search
+from veilcube.privacy.calibration import LARGEST_COLUMN
 from veilcube.query import Workload
 from veilcube.schema import Schema
 
@@ -28,8 +29,6 @@ ROUNDS = 3
 MOST_SETS = 256
 MOST_REMEMBERED = 16
 LARGEST_COLUMN_SUM = 4000
-# All axes together multiply a count by at most this, which leaves 31 bits for the counts themselves.
-_LARGEST_PRODUCT = 2.0**32
 _REMEMBERED: dict[bytes, "Matched"] = {}
 
 
@@ -113,7 +112,7 @@ def _search_product(workload: Workload) -> Matched:
                 designs[i] = _improve(designs[i], queries, others, first=number == 0)
                 variances[i] = queries.variances(round_design(designs[i], LARGEST_COLUMN_SUM))
     matched = sum(design.shared > 0 for design in designs)
-    column_sum = min(LARGEST_COLUMN_SUM, int(_LARGEST_PRODUCT ** (1 / max(1, matched))))
+    column_sum = min(LARGEST_COLUMN_SUM, int(LARGEST_COLUMN ** (1 / max(1, matched))))
     return Matched(tuple(round_design(design, column_sum) for design in designs))
 
 

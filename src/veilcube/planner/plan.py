@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import inf, isfinite, sqrt
+from math import inf, isfinite, prod, sqrt
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,7 @@ from veilcube.privacy import (
     write_fraction,
 )
 from veilcube.privacy.answer_noise import NoiseCumulants
-from veilcube.privacy.calibration import LARGEST_SCALE
+from veilcube.privacy.calibration import LARGEST_COLUMN, LARGEST_SCALE
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.query import Workload
 from veilcube.release.measurement import sensitivity_of
@@ -48,6 +48,8 @@ from veilcube.schema import Schema
 DEFAULT_CONFIDENCE = 0.95
 # By how much a refined tree's answers may be counted on to be better than its plan (docs/benchmarks.md, dpbench).
 REFINING_GAINS = 1.3
+# What the noise of all measurements may add up to, in its mean: half of what is left beside the largest table.
+LARGEST_NOISE = 2**60
 # Strategies that are fitted to the questions and answer others badly.
 FITTED = ("matched", "marginals")
 
@@ -124,6 +126,20 @@ class Plan:
         if self.design is None:
             return [(self.operator, self.noise)]
         return self.design.measured(self.schema, self.epsilon, self.step_sensitivity)
+
+    def require_column(self) -> None:
+        """Refuse, from public facts alone, measurements of the largest table that could leave 64 bits."""
+        if sum(operator.sensitivity("add-remove") for operator, _ in self.parts) > LARGEST_COLUMN:
+            raise PlanError(
+                "the measurements of a large table could leave 64 bits under this strategy; use fewer levels or "
+                "simpler weights, keep more attributes flat, or use strategy='identity'"
+            )
+
+    def require_range(self) -> None:
+        """Refuse, from public facts alone, what could leave 64 bits, its noise included: before it is charged."""
+        self.require_column()
+        if sum(prod(operator.measurement_shape) * noise.scale for operator, noise in self.parts) > LARGEST_NOISE:
+            raise PlanError("the noise of all measurements could leave 64 bits; use a larger epsilon or fewer cells")
 
     def stddev(self, workload: Workload) -> NDArray[np.float64]:
         """Return the exact standard deviation of the least-squares answer to each query."""
@@ -274,12 +290,13 @@ def _answering(plans: Sequence[Plan]) -> list[Plan]:
     for option in plans:
         try:
             if isfinite(option.expected_error):
+                option.require_column()
                 able.append(option)
-        except (QueryError, PrivacyError) as problem:
+        except (QueryError, PrivacyError, PlanError) as problem:
             refusals.append(problem)
     if able:
         return able
-    if isinstance(refusals[0], PrivacyError):
+    if not isinstance(refusals[0], QueryError):
         raise refusals[0]
     raise PlanError(f"the strategy cannot answer the workload: {refusals[0]}") from refusals[0]
 

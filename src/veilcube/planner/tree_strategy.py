@@ -19,8 +19,9 @@ from veilcube.planner.axis_tree import AxisTree, Branches, count_levels
 from veilcube.planner.default_workload import default_workload
 from veilcube.planner.refined_tree import RefinedDesign, refined_design, refined_operator
 from veilcube.planner.tree_search import QuerySample, search_trees
-from veilcube.planner.weights import multipliers_of
+from veilcube.planner.weights import multipliers_of, within_column
 from veilcube.privacy import write_fraction
+from veilcube.privacy.calibration import LARGEST_COLUMN
 from veilcube.query import Workload
 from veilcube.schema import Attribute, Nominal, Schema
 
@@ -125,9 +126,9 @@ class Tree:
                 raise PlanError(f"there is no attribute '{unknown[0]}'; the schema has {', '.join(schema.names)}")
         wishes = tuple(self._wish(attribute) for attribute in schema)
         if all(wish.multipliers is not None and len(wish.options) == 1 for wish in wishes):
-            return tuple(AxisTree(wish.options[0], wish.multipliers or (1,)) for wish in wishes), self.searched
+            return _capped([AxisTree(wish.options[0], wish.multipliers or (1,)) for wish in wishes]), self.searched
         found = search_trees(schema, wishes, QuerySample(workload or default_workload(schema)))
-        return found.axes, found.searched
+        return _capped(found.axes), found.searched
 
     def _wish(self, attribute: Attribute) -> Wish:
         is_named = isinstance(self.branching, Mapping)
@@ -143,6 +144,12 @@ class Tree:
             return Wish(options, may_merge=branching == "auto")
         fitting = _fitting(attribute, options, len(weights))
         return Wish(fitting, multipliers_of([Fraction(weight) for weight in weights]))
+
+
+def _capped(axes: Sequence[AxisTree]) -> tuple[AxisTree, ...]:
+    """Return the trees with multipliers whose products suit the largest table."""
+    fitted = within_column([axis.multipliers for axis in axes], LARGEST_COLUMN)
+    return tuple(replace(axis, multipliers=own) for axis, own in zip(axes, fitted, strict=True))
 
 
 def _options(attribute: Attribute, branching: Branching, is_named: bool) -> tuple[Branches, ...]:

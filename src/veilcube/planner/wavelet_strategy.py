@@ -21,16 +21,15 @@ from veilcube.operators.haar import HaarAxis
 from veilcube.operators.nominal import NominalAxis
 from veilcube.operators.product import ProductOperator
 from veilcube.planner.default_workload import default_workload
+from veilcube.privacy.calibration import LARGEST_COLUMN
 from veilcube.query import Workload
 from veilcube.schema import Attribute, Nominal, Schema
 
 Floats = NDArray[np.float64]
 Thresholding: TypeAlias = Literal["pooled", "separate"]
 
-# Beyond this, four billion rows might not fit into 64 bits.
-LARGEST_COLUMN = 2**30
 # The common multiples of several hierarchies multiply: together they stay below this.
-LARGEST_MULTIPLES = 2**26
+LARGEST_MULTIPLES = 2**21
 # All subsets of so many attributes are compared; shorter ones beyond them stay flat.
 MOST_FREE = 14
 MOST_OPTIONS = 16

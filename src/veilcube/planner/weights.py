@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import reduce
-from math import gcd, lcm
+from math import gcd, lcm, prod
 from typing import TypeAlias
 
 import numpy as np
@@ -70,6 +70,21 @@ def multipliers_of(weights: Sequence[Fraction]) -> tuple[int, ...]:
     """
     common = min(lcm(*(weight.denominator for weight in weights)), LARGEST_COMMON_DENOMINATOR)
     return in_lowest_terms([max(round(weight * common), 1) for weight in weights])
+
+
+def within_column(axes: Sequence[tuple[int, ...]], largest: int) -> tuple[tuple[int, ...], ...]:
+    """Return multipliers of several axes, rounded to smaller ones while the product of their sums is above a bound.
+
+    Multipliers of 1 each may still be above it.
+
+    >>> within_column([(3, 20, 25), (1,), (10, 30)], 400)
+    ((1, 8, 10), (1,), (4, 12))
+    """
+    fitted, share = tuple(axes), 1.0
+    while prod(map(sum, fitted)) > largest and any(max(own) > 1 for own in fitted):
+        share *= 0.95
+        fitted = tuple(in_lowest_terms([max(round(share * one), 1) for one in own]) for own in axes)
+    return fitted
 
 
 def in_lowest_terms(multipliers: Sequence[int]) -> tuple[int, ...]:

@@ -15,6 +15,10 @@ from veilcube.privacy.unit import PrivacyUnit
 LONGEST_FRACTION = 2**57
 SMALLEST_SCALE = Fraction(1, 2**10)
 LARGEST_SCALE = Fraction(2**40)
+# The largest table, in rows, and how often a row may count in all measurements of a release together. Both are public
+# and fixed, and their product leaves a half of 62 bits for the noise: so no release is refused for its counts.
+LARGEST_TABLE = 2**36
+LARGEST_COLUMN = 2**25
 
 
 def scale_for(epsilon: Fraction, sensitivity: int) -> Fraction:

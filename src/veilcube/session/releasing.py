@@ -11,7 +11,7 @@ from math import prod
 from pathlib import Path
 
 from veilcube.analyst import Release
-from veilcube.curator.capacity import require_memory, require_range
+from veilcube.curator.capacity import require_memory
 from veilcube.curator.counting import Progress, count, count_tables
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger, Receipt
@@ -23,7 +23,6 @@ from veilcube.operators.components import Axes
 from veilcube.operators.marginals import MarginalsOperator
 from veilcube.planner import Marginals, Plan, Strategy
 from veilcube.planner import plan as make_plan
-from veilcube.planner.adaptive_design import AdaptiveDesign
 from veilcube.planner.candidates import fitting_strategy, named_strategy
 from veilcube.privacy import EpsilonLike, PrivacyStatement, PrivacyUnit, read_epsilon
 from veilcube.privacy.secrecy import leaves_no_trace, paid_for
@@ -81,19 +80,12 @@ def _measure(counted: Cube | Tally, chosen: Plan, account: tuple[Ledger, str] | 
     cells = 0 if isinstance(counted, Tally) else chosen.schema.cells
     require_memory(8 * (cells + 2 * rows), "drawing the noise")
     # What could not be kept or saved must not be paid for.
-    require_range(counted, _column_norm(chosen))
+    chosen.require_range()
     require_savable(chosen.schema, statement, parts, chosen.to_dict())
     purpose = f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}"
     with _paying(account, statement, purpose, analyst) as receipt:
         measurements = paid_for(lambda: _carry_out(counted, chosen, receipt))
         return Release(_record(chosen.schema, chosen, receipt.statement, measurements))
-
-
-def _column_norm(chosen: Plan) -> int:
-    """Return how often a row counts in all measurements; an adaptive release measures no multiples of its plan."""
-    if isinstance(chosen.design, AdaptiveDesign):
-        return sum(operator.sensitivity("add-remove") for operator, _ in chosen.parts)
-    return chosen.operator.sensitivity("add-remove")
 
 
 def _carry_out(counted: Cube | Tally, chosen: Plan, receipt: Receipt) -> tuple[NoisyMeasurement, ...]:

@@ -1,6 +1,8 @@
 """Parts of partitions are charged at the dearest part: in one session, in several, and inside one another."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -8,7 +10,9 @@ import numpy as np
 import pytest
 
 import veilcube as vc
-from veilcube.errors import BudgetExceededError
+from veilcube.curator.ledger import PartOf
+from veilcube.errors import BudgetExceededError, PrivacyError
+from veilcube.schema import Region
 
 SCHEMA = vc.Schema(
     [vc.Nominal("school", ["none", "some", "all"]), vc.Nominal("sex", ["Female", "Male"]), vc.Ordinal("age", 1, 5)]
@@ -138,3 +142,39 @@ def test_labels_numbers_and_missing_values_name_parts(ledger: vc.Ledger) -> None
     assert len(ages) == 4
     assert ages[2].region.mask().tolist() == ages["2"].region.mask().tolist() == [False, True, False, False]
     assert ages[None].region.mask().tolist() == ages["(missing)"].region.mask().tolist() == [False, False, False, True]
+
+
+# Parts and rows agree
+
+
+def test_a_forged_part_is_refused(ledger: vc.Ledger) -> None:
+    table = vc.protect(CUBE, ledger=ledger, dataset="people")
+    none, some = (table.partition("school")[value] for value in ("none", "some"))
+    inner = none.partition("sex")["Male"]
+    everything = Region.everything(SCHEMA.shape)
+    forged = [
+        (table, {"within": none.within}),  # all rows, charged as a part
+        (none, {"region": everything}),
+        (none, {"region": some.region}),
+        (none, {"within": some.within}),
+        (none, {"within": (*none.within, *some.within)}),
+        (inner, {"within": inner.within[::-1]}),
+        (inner, {"within": inner.within[1:]}),
+        (inner, {"region": none.region}),
+        (table, {"within": (PartOf("{}", "[]"),)}),
+        (table, {"within": (PartOf("other", "1"),)}),
+        (none, {"within": (PartOf(none.within[0].partition, "[0, 0]"),)}),
+        (none, {"within": (PartOf(json.dumps({"by": ["school"]}), "[0]"),)}),
+        (table, {"within": ("none",)}),
+    ]
+    for start, change in forged:
+        with pytest.raises(PrivacyError, match="do not all lie in the part"):
+            replace(start, **change)  # type: ignore[arg-type]
+    assert spent(ledger) == 0
+
+
+def test_a_part_may_be_narrowed_in_every_way(ledger: vc.Ledger) -> None:
+    part = vc.protect(CUBE, ledger=ledger, dataset="people").partition("sex", "school")["Male", "all"]
+    narrowed = part.where(age=(1, 2)).where(age=3)  # no row is left, which is a part of everything
+    assert narrowed.within == part.within
+    assert replace(part, region=part.where(age=1).region).noisy_count(epsilon=TENTH).confidence == 0.95

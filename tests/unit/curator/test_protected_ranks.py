@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import veilcube as vc
+from veilcube.curator.noise.rank import MOST_COINS, _Coins, draw_rank
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
 from veilcube.errors import BudgetExceededError, QueryError
 from veilcube.privacy import Neighbours, PrivacyUnit
+from veilcube.privacy.rank_mechanisms import RankCosts, RankMethod, rank_distribution
 
 SCHEMA = vc.Schema(
     [
@@ -237,3 +239,46 @@ def test_a_merge_that_rises_with_its_parts_gets_the_merged_ends(make: Make) -> N
     found = make().distributive(query, "age", by=["sex"], epsilon=1)
     assert found.low <= 1 <= found.high
     assert np.isfinite([found.low, found.high]).all()
+
+
+# Large epsilons, whose coins have numerators beyond 64 bits
+
+# A share of a third of a unit with a long denominator is rounded to a binary grid, with numerators from 2^63 on.
+LONG = Fraction(1, 3 * 10**20)
+LARGE = [Fraction(number) + rest for number in (255, 256, 300, 1000, 10**6) for rest in (0, Fraction(1, 7), LONG)]
+
+
+@pytest.mark.parametrize("epsilon", LARGE, ids=lambda epsilon: f"{float(epsilon):g}-{epsilon.denominator}")
+@pytest.mark.parametrize("method", list(RankMethod))
+def test_every_table_can_be_drawn_from_at_a_large_epsilon(epsilon: Fraction, method: RankMethod) -> None:
+    random = np.random.default_rng(5)
+    tables = [random.integers(0, 2**power, 12) for power in (0, 1, 3, 20, 48)] + [np.zeros(12, int), np.ones(1, int)]
+    tables += [np.eye(12, dtype=int)[place] * 2**52 for place in (0, 5, 11)]
+    for counts in tables:
+        law = rank_distribution(counts, epsilon, 1, method)
+        assert law[draw_rank(counts, epsilon, 1, method)] > 1e-9
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_coins_hold_exactly_the_exponents(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rate = Fraction(int(random.integers(1, 2**62)) ** 2, int(2 ** random.uniform(0, 57))).limit_denominator(2**56)
+    rate = rate if seed % 2 else Fraction(int(random.integers(1, 2**20)), int(random.integers(1, 2**20)))
+    amounts = random.integers(0, 2 ** int(random.integers(1, 53)), 9)
+    amounts[0] = 0
+    for held in (amounts, amounts[:1]):
+        coins = _Coins.of(RankCosts(held, rate))
+        for amount, whole, rest in zip(held.tolist(), coins.wholes.tolist(), coins.remainders.tolist(), strict=True):
+            exact = amount * rate
+            assert whole == min(exact.numerator // exact.denominator, MOST_COINS)
+            assert Fraction(rest, int(coins.denominator)) == exact - exact.numerator // exact.denominator
+
+
+@pytest.mark.parametrize("epsilon", [256 + LONG, 1000 + LONG])
+def test_a_large_epsilon_is_answered_whatever_the_table(epsilon: Fraction, tmp_path: Path) -> None:
+    for number, counts in enumerate([*np.eye(10, dtype=int)[[0, 4, 9]].tolist(), [0] * 10, [7] * 10]):
+        cube = vc.Cube(vc.Schema([vc.Ordinal("x", 0, 9)]), counts)
+        table = vc.protect(cube, ledger=f"sqlite:///{tmp_path}/{number}.db", dataset="d", epsilon=10**7)
+        table.noisy_max("x", epsilon=epsilon)
+        table.noisy_quantile("x", 0.5, epsilon=epsilon)
+        table.noisy_quantiles("x", [0.25, 0.5], epsilon=epsilon, method="split")

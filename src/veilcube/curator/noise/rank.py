@@ -94,13 +94,14 @@ class _Coins(Private):
         rate = _drawable(costs.rate)
         numerator, denominator = rate.numerator, rate.denominator
         amounts = costs.amounts
-        if int(amounts.max(initial=0)) <= np.iinfo(np.int64).max // numerator:
+        # Which way is taken may depend on the table; what comes out is the same either way, and neither can fail.
+        if max(int(amounts.max(initial=0)), 1) * numerator <= np.iinfo(np.int64).max:
             wholes, remainders = np.divmod(amounts * np.int64(numerator), np.int64(denominator))
         else:
             distinct, places = np.unique(amounts, return_inverse=True)
             split = [divmod(amount * numerator, denominator) for amount in distinct.tolist()]
-            wholes = np.array([min(whole, MOST_COINS) for whole, _ in split])[places.ravel()]
-            remainders = np.array([remainder for _, remainder in split])[places.ravel()]
+            wholes = np.array([min(whole, MOST_COINS) for whole, _ in split], dtype=np.uint64)[places.ravel()]
+            remainders = np.array([remainder for _, remainder in split], dtype=np.uint64)[places.ravel()]
         return cls(wholes.astype(np.uint64), remainders.astype(np.uint64), np.uint64(denominator))
 
 

@@ -5,15 +5,15 @@ the sums, so that this holds across sessions, processes and analysts who split b
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, cast
 
 from veilcube.curator.ledger import PartOf
-from veilcube.errors import QueryError
-from veilcube.privacy import EpsilonLike
+from veilcube.errors import PrivacyError, QueryError
+from veilcube.privacy import EpsilonLike, PrivacyUnit
 from veilcube.privacy.secrecy import Private
 from veilcube.query import Answers, read_condition
 from veilcube.schema import Attribute, Region, Schema
@@ -89,15 +89,46 @@ class Partition(Private):
 
         Conditions do not matter: they only narrow the parts.
         """
-        ordered = sorted(zip(self.axes, cells, strict=True))
-        outer = self.table.within[-1] if self.table.within else None
-        partition = {
-            "by": [self._schema.names[axis] for axis, _ in ordered],
-            "inside": None if outer is None else [json.loads(outer.partition), json.loads(outer.part)],
-            "schema": self._schema.fingerprint(),
-            "unit": self.table.desk.unit.to_dict(),
-        }
-        return PartOf(json.dumps(partition, sort_keys=True), json.dumps([cell for _, cell in ordered]))
+        placed = dict(sorted(zip(self.axes, cells, strict=True)))
+        return _part_of(self._schema, self.table.desk.unit, self.table.within[-1:], placed)
+
+
+def require_inside(schema: Schema, unit: PrivacyUnit, region: Region, within: Sequence[PartOf]) -> None:
+    """Refuse rows that do not all lie in the parts they are charged as, each inside the one before."""
+    for number, claimed in enumerate(within):
+        placed = _cells_of(schema, claimed)
+        agrees = placed is not None and claimed == _part_of(schema, unit, within[:number][-1:], placed)
+        if not agrees or not all(_lies_in(region, axis, cell) for axis, cell in (placed or {}).items()):
+            raise PrivacyError(
+                "the rows in view do not all lie in the part that they would be charged as; take parts from "
+                "partition(...)[value] and narrow them with where"
+            )
+
+
+def _part_of(schema: Schema, unit: PrivacyUnit, outer: Sequence[PartOf], placed: Mapping[int, int]) -> PartOf:
+    """Return the part at some cells of axes, which ascend, inside an outer part if there is one."""
+    partition = {
+        "by": [schema.names[axis] for axis in placed],
+        "inside": [json.loads(outer[0].partition), json.loads(outer[0].part)] if outer else None,
+        "schema": schema.fingerprint(),
+        "unit": unit.to_dict(),
+    }
+    return PartOf(json.dumps(partition, sort_keys=True), json.dumps(list(placed.values())))
+
+
+def _cells_of(schema: Schema, part: PartOf) -> dict[int, int] | None:
+    """Return the cell of each axis that a part names; None if it names none."""
+    try:
+        names, cells = json.loads(part.partition)["by"], json.loads(part.part)
+        return {schema.axis(name): int(cell) for name, cell in zip(names, cells, strict=True)}
+    except (AttributeError, LookupError, TypeError, ValueError, QueryError):
+        return None
+
+
+def _lies_in(region: Region, axis: int, cell: int) -> bool:
+    elsewhere = region.reached(axis).copy()
+    elsewhere[cell] = False
+    return not elsewhere.any()
 
 
 def _cell_of(attribute: Attribute, value: object) -> int:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from veilcube.curator.binning import CellRule
 from veilcube.curator.capacity import require_memory
 from veilcube.curator.counting import columns_of, count, normalised_batches
-from veilcube.curator.cube import Cube
+from veilcube.curator.cube import Cube, require_table
 from veilcube.curator.kernels import add_to_counts
 from veilcube.curator.tables import Engine, open_table
 from veilcube.errors import CapacityError, TableError
@@ -92,6 +92,7 @@ class _CellsOfRows(Private):
             opened = open_table(engine, source, columns_of(schema, unit), table)
             for batch in normalised_batches(engine, opened, schema, unit):
                 self._keep(batch, rules)
+        require_table(self.exact_rows)
 
     @property
     def exact_rows(self) -> float:

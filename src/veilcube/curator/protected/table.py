@@ -19,7 +19,7 @@ from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.distributive import ask_distributive
 from veilcube.curator.protected.extremes import RankQuestion, ask_rank
 from veilcube.curator.protected.moment import Moment
-from veilcube.curator.protected.partition import Partition
+from veilcube.curator.protected.partition import Partition, require_inside
 from veilcube.curator.protected.quantiles import ask_quantile, ask_quantiles
 from veilcube.curator.protected.question import Question
 from veilcube.errors import QueryError
@@ -55,6 +55,9 @@ class ProtectedTable(Private):
     region: Region
     within: tuple[PartOf, ...]
     visible: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        require_inside(self._all, self.desk.unit, self.region, self.within)
 
     @classmethod
     def whole(cls, desk: Desk) -> "ProtectedTable":
