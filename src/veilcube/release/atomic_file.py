@@ -3,6 +3,7 @@
 import errno
 import itertools
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from veilcube.errors import ReleaseFileError
+from veilcube.release.leftovers import hold, remove_leftovers
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NOT_A_FOLDER = {errno.ENOENT, errno.ENOTDIR}
+_TEMPORARY = re.compile(r"\.veil-\d+-\d+\.tmp")
 
 
 @contextmanager
@@ -22,11 +25,13 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
     The bytes go to a temporary file in the same folder, are flushed to the disk, and are then renamed over ``path``
     (an older file keeps its permissions). On any failure the temporary file is removed and the older file stays as it
-    was; a failing disk or folder is reported as ``ReleaseFileError``.
+    was; a failing disk or folder is reported as ``ReleaseFileError``. What a process that was killed left in the folder
+    is removed by the next one that saves there.
     """
     try:
         target, older = _find_target(path)
         descriptor, temporary = _create_beside(target)
+        remove_leftovers(target.parent, _TEMPORARY)
         try:
             with os.fdopen(descriptor, "w+b") as stream:
                 yield stream
@@ -34,7 +39,8 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
                 if older is not None:
                     os.fchmod(descriptor, stat.S_IMODE(older.st_mode))
                 os.fsync(descriptor)
-            temporary.replace(target)
+                # Before the stream, and with it the lock, is closed: until then nobody takes it for a leftover.
+                temporary.replace(target)
         except BaseException:  # also KeyboardInterrupt: no half file is left behind
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
@@ -64,7 +70,10 @@ def _create_beside(target: Path) -> tuple[int, Path]:
         # A fixed short name: one built from the target's could be too long although the target's is not.
         temporary = target.with_name(f".veil-{os.getpid()}-{attempt}.tmp")
         with suppress(FileExistsError):
-            return os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temporary
+            descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            if hold(descriptor, temporary):
+                return descriptor, temporary
+            os.close(descriptor)
     raise AssertionError("unreachable: itertools.count never ends")
 
 

@@ -1,21 +1,29 @@
 """The counting engine: an in-memory DuckDB with its own settings, and a private folder that goes when it closes."""
 
+import os
+import re
 import tempfile
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 
 import duckdb
 import pyarrow as pa
 
+from veilcube.release.leftovers import hold, remove_leftovers
+
 MEMORY_LIMIT = "1GB"
 THREADS = 2
+_PREFIX = "veilcube-engine-"
+_FOLDERS = re.compile(re.escape(_PREFIX) + r"[a-z0-9_]+")
 
 
 class Engine:
     """A connection that shares nothing with the caller's: no settings, no variables, no extensions from a network."""
 
     def __init__(self) -> None:
-        # mkdtemp gives the folder to its owner alone; rows may be spilled there while persons are capped.
-        self._folder = tempfile.TemporaryDirectory(prefix="veilcube-", ignore_cleanup_errors=True)
+        self._folder, self._lock = _private_folder()
+        remove_leftovers(Path(self._folder.name).parent, _FOLDERS)
         self._connection = duckdb.connect(
             ":memory:",
             config={
@@ -44,6 +52,7 @@ class Engine:
     ) -> None:
         self._connection.close()
         self._folder.cleanup()
+        os.close(self._lock)
 
     def query(self, sql: str) -> duckdb.DuckDBPyRelation:
         """Return the relation of a SELECT."""
@@ -74,3 +83,15 @@ class Engine:
         self._connection.unregister(listing)
         self._enumerations[values] = name
         return name
+
+
+def _private_folder() -> tuple["tempfile.TemporaryDirectory[str]", int]:
+    """Make a folder for its owner alone, where rows may be spilled while persons are capped, and lock it."""
+    while True:
+        folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+        # It may be taken for a leftover, and be gone, before it is locked: then another one is made.
+        with suppress(FileNotFoundError):
+            lock = os.open(folder.name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            if hold(lock, Path(folder.name)):
+                return folder, lock
+            os.close(lock)
