@@ -58,8 +58,8 @@ def test_a_release_that_is_told_to_end_leaves_nothing_behind(tmp_path: Path, end
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.toml", "t.parquet", "tmp"]
 
 
-# Half a million cells: drawing the noise and saving it take long enough to be interrupted in.
-WIDE = '[[attribute]]\nname = "x"\nkind = "ordinal"\nlow = 0\nhigh = 500000\n'
+# Two million cells: drawing the noise and saving it take long enough to be interrupted in.
+WIDE = '[[attribute]]\nname = "x"\nkind = "ordinal"\nlow = 0\nhigh = 2000000\n'
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -91,11 +91,11 @@ def _is_told_what_was_spent(folder: Path, process: subprocess.Popen[str], ending
     out, told = process.communicate(timeout=60)
     assert "Traceback" not in told
     assert "unexpected" not in told
-    if process.returncode == 0:
+    if "Try next" in out:  # it was done, and told so, before the signal came
+        assert told == ""
         assert (folder / "r.veil").exists()
         return False
     assert process.returncode == 128 + ending
-    assert out == "" or "Wrote" in out
     assert told.startswith("error: interrupted; ")
     assert told.count("\n") == 1
     assert "asking again charges again" in told or "was saved as r.veil" in told, told
@@ -109,7 +109,7 @@ def test_a_release_that_is_interrupted_after_its_charge_says_what_was_spent(
     tmp_path: Path, ending: signal.Signals
 ) -> None:
     interrupted = []
-    for number, delay in enumerate((0.0, 0.2)):
+    for number, delay in enumerate((0.0, 0.1)):
         process = start_charged_release(tmp_path / str(number))
         time.sleep(delay)
         process.send_signal(ending)
@@ -125,7 +125,7 @@ def test_a_release_that_is_interrupted_at_any_moment_says_what_was_spent(
     interrupted = []
     for number in range(16):
         process = start_charged_release(tmp_path / str(number))
-        time.sleep(0.06 * number)
+        time.sleep(0.04 * number)
         process.send_signal(ending)
         interrupted.append(_is_told_what_was_spent(tmp_path / str(number), process, ending))
     assert sum(interrupted) > 4
