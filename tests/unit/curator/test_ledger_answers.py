@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import veilcube as vc
+from support.command_line import caller
 from support.statements import laplace_statement
 from veilcube.curator.ledger.account import Charge, DatasetAccount, add_account, write_statement
 from veilcube.curator.ledger.layout import APPLICATION_ID, STEPS, VERSION
@@ -86,6 +87,35 @@ def test_an_upgraded_ledger_has_the_layout_of_a_new_one(tmp_path: Path, ledger: 
         with closing(sqlite3.connect(path)) as connection:
             layouts.append(sorted(connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()))
     assert layouts[0] == layouts[1]
+
+
+# Shares of analysts
+
+
+@pytest.mark.parametrize("epsilon", ["5/2", 11, "100000001/10000000", 10**9])
+def test_a_share_above_the_whole_budget_is_refused_and_the_earlier_one_stays(tmp_path: Path, epsilon: object) -> None:
+    ledger = vc.Ledger(tmp_path / "small.db")
+    ledger.create("people", 2)
+    ledger.allow("people", "Ada", 2)
+    for grant in (
+        lambda: ledger.allow("people", "Ada", epsilon),
+        lambda: ledger.allow("people", "Bob", epsilon),
+        lambda: vc.protect(CUBE, ledger=ledger, dataset="people", analyst="Cy", analyst_epsilon=epsilon),
+    ):
+        with pytest.raises(LedgerError, match="more than the whole budget of 2") as refusal:
+            grant()
+        assert "at most" in str(refusal.value)
+    assert [(share.analyst, share.budget.total) for share in ledger.shares("people")] == [("Ada", 2)]
+
+
+def test_the_command_refuses_a_share_above_the_whole_budget(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    url = str(tmp_path / "small.db")
+    vc.Ledger(url).create("people", 2)
+    call = caller(capfd)
+    assert call("ledger", "allow", url, "people", "Ada", "--epsilon", "2").code == 0
+    refused = call("ledger", "allow", url, "people", "Ada", "--epsilon", "3")
+    assert refused.code == LedgerError.exit_code
+    assert "whole budget of 2" in refused.err
 
 
 # Rows that stay

@@ -32,6 +32,7 @@ from veilcube.curator.ledger.receipt import Receipt, issue_receipt
 from veilcube.curator.ledger.refusals import (
     charge_stands,
     over_budget,
+    refuse_more_than_all,
     refuse_other_promise,
     refuse_other_terms,
     short_and_exact,
@@ -153,7 +154,7 @@ class Ledger:
         """Set what an analyst may spend in all of a dataset's budget; a later word replaces an earlier one."""
         share = _read_share_terms(dataset, analyst, epsilon)
         with self._sound(), self._file.writing() as connection:
-            self._account(connection, dataset)
+            refuse_more_than_all(self._account(connection, dataset), share)
             found = read_share(connection, dataset, analyst)
             if found is not None and found.budget.total == share.budget.total:
                 return found.budget
@@ -164,7 +165,7 @@ class Ledger:
         """Return an analyst's share, set unless there is one; an existing one must not contradict."""
         share = _read_share_terms(dataset, analyst, epsilon)
         with self._sound(), self._file.writing() as connection:
-            self._account(connection, dataset)
+            refuse_more_than_all(self._account(connection, dataset), share)
             found = read_share(connection, dataset, analyst)
             if found is None:
                 add_share(connection, share, _now())

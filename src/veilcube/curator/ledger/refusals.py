@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from veilcube.curator.ledger.account import DatasetAccount
+from veilcube.curator.ledger.shares import Share
 from veilcube.errors import LedgerError, PublicNote
 from veilcube.privacy import Budget, PrivacyStatement, show_fraction, write_fraction
 
@@ -24,6 +25,16 @@ def refuse_other_terms(account: DatasetAccount, asked: DatasetAccount) -> None:
         raise LedgerError(f"{kept} neighbours='{account.neighbours}', not '{asked.neighbours}'; use those")
     if asked.unit and account.unit not in (None, asked.unit):
         raise LedgerError(f"{kept} the privacy unit '{account.unit}', not '{asked.unit}'; use that one")
+
+
+def refuse_more_than_all(account: DatasetAccount, share: Share) -> None:
+    """Refuse to let one analyst spend more than there is: the share would promise what nobody can use."""
+    total = account.budget.total
+    if share.budget.total > total:
+        raise LedgerError(
+            f"epsilon {short_and_exact(share.budget.total)} for analyst '{share.analyst}' is more than the whole "
+            f"budget of {short_and_exact(total)} of dataset '{account.name}'; allow at most that"
+        )
 
 
 def refuse_other_promise(account: DatasetAccount, statement: PrivacyStatement) -> None:
