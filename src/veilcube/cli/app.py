@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -15,7 +16,7 @@ import typer
 
 from veilcube.cli import history, ledger, schema
 from veilcube.cli.demo import demo
-from veilcube.cli.failures import BROKEN_PIPE, SIGNALLED, UNEXPECTED, tell
+from veilcube.cli.failures import BROKEN_PIPE, SIGNALLED, UNEXPECTED, show_warning, tell
 from veilcube.cli.info import info
 from veilcube.cli.options import CommandGroup
 from veilcube.cli.output import say
@@ -68,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        with _unwinding_when_told_to_end() as received:
+        with _unwinding_when_told_to_end() as received, warnings.catch_warnings():
+            warnings.showwarning = show_warning
             return _run(words, received)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else UNEXPECTED

@@ -86,6 +86,12 @@ def tell(problem: BaseException, *, as_json: bool, signal_number: int | None = N
     return failure.exit_code
 
 
+def show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Print a warning of veilcube's own as one line; those of libraries are for who sets ``VEILCUBE_DEBUG=1``."""
+    if issubclass(category, UserWarning) or os.environ.get("VEILCUBE_DEBUG") == "1":
+        sys.stderr.write(f"warning: {_one_line(str(message))}\n")
+
+
 def _one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 

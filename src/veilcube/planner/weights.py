@@ -33,6 +33,8 @@ def balance_weights(
     """
     theta = start / start.sum()
     value, gradient = error_of(theta)
+    if value == 0:  # queries about nobody have no error to divide
+        return theta, value
     power = 1 / 3
     for _ in range(rounds):
         moved = theta * np.maximum(-gradient / (2 * value), 1e-12) ** power
