@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from io import TextIOWrapper
+from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
@@ -16,7 +17,7 @@ import typer
 
 from veilcube.cli import history, ledger, schema
 from veilcube.cli.demo import demo
-from veilcube.cli.failures import BROKEN_PIPE, SIGNALLED, UNEXPECTED, show_warning, tell
+from veilcube.cli.failures import BROKEN_PIPE, SIGNALLED, UNEXPECTED, forget_output, show_warning, tell
 from veilcube.cli.info import info
 from veilcube.cli.options import CommandGroup
 from veilcube.cli.output import say
@@ -65,6 +66,9 @@ def veilcube(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; no exception leaves here."""
+    # A stream that was closed before the command began takes what is said, and nobody hears it.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
@@ -75,8 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else UNEXPECTED
     except BrokenPipeError:
-        # Whoever read the output has gone; a second complaint at exit would be about the same thing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_output()
         return BROKEN_PIPE
 
 

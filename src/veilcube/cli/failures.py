@@ -78,10 +78,8 @@ def tell(problem: BaseException, *, as_json: bool, signal_number: int | None = N
     if os.environ.get("VEILCUBE_DEBUG") == "1" and not isinstance(problem, typer.TyperException):
         traceback.print_exception(problem, file=sys.stderr)
     if as_json:
-        facts = {"kind": failure.kind, "message": failure.message, "exit_code": failure.exit_code}
-        print_json({"error": facts})
-        sys.stdout.flush()
-    elif failure.message != "interrupted":
+        as_json = _print_as_json(failure)
+    if not as_json and failure.message != "interrupted":
         sys.stderr.write(f"error: {failure.message}\n")
     return failure.exit_code
 
@@ -90,6 +88,25 @@ def show_warning(message: Warning | str, category: type[Warning], *_: object, **
     """Print a warning of veilcube's own as one line; those of libraries are for who sets ``VEILCUBE_DEBUG=1``."""
     if issubclass(category, UserWarning) or os.environ.get("VEILCUBE_DEBUG") == "1":
         sys.stderr.write(f"warning: {_one_line(str(message))}\n")
+
+
+def _print_as_json(failure: Failure) -> bool:
+    """Print a failure for programs; False if the output cannot be written, on a full disk for one."""
+    facts = {"kind": failure.kind, "message": failure.message, "exit_code": failure.exit_code}
+    try:
+        print_json({"error": facts})
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        forget_output()
+        return False
+    return True
+
+
+def forget_output() -> None:
+    """Let what could not be written go, because a second complaint at exit would be about the same thing."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _one_line(text: str) -> str:

@@ -19,6 +19,7 @@ from veilcube.planner.plan import DEFAULT_EPSILON
 from veilcube.privacy import Neighbours, show_fraction, write_fraction
 from veilcube.query import Workload
 from veilcube.schema import Schema
+from veilcube.system import read_text
 
 RANDOM_RANGES = 2000
 DEFAULT_DELTA = 0.05
@@ -167,7 +168,7 @@ def _read_workload(schema: Schema, asked: str | None, queries: Sequence[str]) ->
 
 def _read_lines(name: str) -> list[str]:
     try:
-        text = Path(name).read_text(encoding="utf-8")
+        text = read_text(Path(name))
     except (OSError, ValueError) as problem:
         raise QueryError(
             f"the workload '{name}' is not known and no text file; use random, prefixes, marginals-2 or a file of SQL"

@@ -17,6 +17,7 @@ from veilcube.cli.query import Queries
 from veilcube.cli.release_file import open_release_file
 from veilcube.errors import QueryError
 from veilcube.query import Answer
+from veilcube.system import read_text
 
 FactTexts: TypeAlias = Annotated[
     list[str] | None,
@@ -148,7 +149,7 @@ def _read_file(path: Path | None) -> list[Fact]:
     if path is None:
         return []
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_text(path, "utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as problem:
         raise QueryError(f"the facts of {path} cannot be read; name a text file with one fact a line") from problem
     source, found = _read_source("unstated"), []

@@ -8,6 +8,7 @@ from pathlib import Path
 import tomli_w
 
 from veilcube.errors import SchemaError
+from veilcube.system import read_text
 
 MAX_BYTES = 16 * 2**20
 
@@ -18,7 +19,7 @@ def read_toml(path: str | Path) -> dict[str, object]:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise SchemaError(f"the schema file {path} is larger than {MAX_BYTES // 2**20} MiB")
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except OSError as problem:
         raise SchemaError(f"cannot read the schema file {path}: {problem.strerror}; check the path") from problem
     except UnicodeDecodeError as problem:

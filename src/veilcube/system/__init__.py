@@ -1,4 +1,4 @@
-"""What any room may use: compiled loops, and how the command starts."""
+"""What any room may use: compiled loops, text files, and how the command starts."""
 
 from veilcube.system.starting import end_quietly_when_interrupted
 
@@ -6,5 +6,6 @@ from veilcube.system.starting import end_quietly_when_interrupted
 end_quietly_when_interrupted()
 
 from veilcube.system.loops import compile_loop  # noqa: E402
+from veilcube.system.text_files import read_text  # noqa: E402
 
-__all__ = ["compile_loop", "end_quietly_when_interrupted"]
+__all__ = ["compile_loop", "end_quietly_when_interrupted", "read_text"]

@@ -139,7 +139,7 @@ class LedgerFile:
             time.sleep(_PACE)
 
     def _beside(self, ending: str) -> Path:
-        whole = self.path.resolve()
+        whole = Path(os.path.realpath(self.path))  # unlike resolve, also of a link to itself
         return whole.with_name(whole.name + ending)
 
     def _leave_note(self) -> None:
@@ -260,7 +260,7 @@ class LedgerFile:
 
     def _sync_folder(self) -> None:
         try:
-            folder = os.open(self.path.resolve().parent, os.O_RDONLY)
+            folder = os.open(Path(os.path.realpath(self.path)).parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
             finally:
