@@ -114,9 +114,9 @@ def test_a_narrower_domain_makes_less_noise() -> None:
 
 def test_sums_beyond_64_bits_stay_exact() -> None:
     schema = vc.Schema([vc.Ordinal("x", 2**40, 2**40 + 1)])
-    table, _ = recorded_table(Cube(schema, [2**40, 2**41]), "add-remove")
+    table, _ = recorded_table(Cube(schema, [2**34, 2**35]), "add-remove")
     answer = table.noisy_sum("x", epsilon=1000)
-    assert answer.value == float(2**40 * 2**40 + 2**41 * (2**40 + 1))
+    assert answer.value == float(2**34 * 2**40 + 2**35 * (2**40 + 1))
 
 
 # Paid for, stored, found again
