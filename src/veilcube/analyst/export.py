@@ -14,19 +14,29 @@ from veilcube.errors import QueryError
 from veilcube.release import ReleaseRecord
 from veilcube.release.atomic_file import atomic_file
 from veilcube.schema import Attribute, Ordinal, WholeNumbers
+from veilcube.system.memory import require_cells
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 ROWS_PER_PART = 1_000_000
-LARGEST_TABLE = 2**48
+# Some hundred gigabytes and hours of work.
+LARGEST_TABLE = 2**32
+# Beside the labels: four columns, as parts, as one table, and as a frame of its own.
+BYTES_PER_ROW = 4 * 8 * 3
+BYTES_PER_LABEL = 8 * 3
+# The estimate, what it is solved from, and copies of either on the way.
+BYTES_PER_CELL = 8 * 6
+WAYS_OUT = "ask for counts or marginals, or write the cells with to_parquet, a part at a time"
 
 
 def cells_to_xarray(record: ReleaseRecord, estimate: Estimate) -> "xr.DataArray":
     """Return the estimated count of every cell as a labelled array, the promise in its attributes."""
     import xarray as xr  # noqa: PLC0415 - xarray is an extra, needed only by who asks for it
 
+    _require_writable(record)
+    require_cells(record.schema.cells, BYTES_PER_CELL, "a labelled array", WAYS_OUT)
     return xr.DataArray(
         estimate.cells(),
         dims=record.schema.names,
@@ -40,6 +50,9 @@ def cells_to_pandas(record: ReleaseRecord, estimate: Estimate, confidence: float
     """Return one row per cell as a data frame; labels that repeat are categories."""
     import pandas as pd  # noqa: PLC0415 - pandas is an extra, needed only by who asks for it
 
+    _require_writable(record)
+    each = BYTES_PER_ROW + BYTES_PER_LABEL * len(record.schema)
+    require_cells(record.schema.cells, each, "a data frame", WAYS_OUT)
     table = pa.Table.from_batches(list(_parts(record, estimate, confidence)))
     frame: pd.DataFrame = table.to_pandas()
     return frame
@@ -55,10 +68,17 @@ def cells_to_parquet(record: ReleaseRecord, estimate: Estimate, confidence: floa
             writer.write_batch(part)
 
 
+def _require_writable(record: ReleaseRecord) -> None:
+    if record.schema.cells > LARGEST_TABLE:
+        raise QueryError(
+            f"a table of all {record.schema.cells:,} cells is too long to write, at most {LARGEST_TABLE:,} can be; ask "
+            "for counts or marginals"
+        )
+
+
 def _parts(record: ReleaseRecord, estimate: Estimate, confidence: float) -> Iterator[pa.RecordBatch]:
+    _require_writable(record)
     schema = record.schema
-    if schema.cells > LARGEST_TABLE:
-        raise QueryError(f"a table of all {schema.cells:,} cells is too long to write; ask for counts or marginals")
     labels = [pa.array(_axis_values(attribute)) for attribute in schema]
     for start in range(0, schema.cells, ROWS_PER_PART):
         flat = np.arange(start, min(start + ROWS_PER_PART, schema.cells), dtype=np.int64)

@@ -21,7 +21,7 @@ from veilcube.analyst.resolved_chances import ResolvedChances, resolve_chances
 from veilcube.analyst.resolved_density import ResolvedDensity, resolve_density
 from veilcube.errors import QueryError
 from veilcube.privacy.laplace_sums import NoiseSum, laplace_sum, lattice_laplace_sum
-from veilcube.query.confidence import read_flag
+from veilcube.system.arguments import read_flag, read_numbers
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ class Posterior:
 
     def density(self, x: ArrayLike) -> Floats:
         """Return the posterior density at each x; for discrete noise the probability, zero between the integers."""
-        points = np.asarray(x, dtype=np.float64)
+        points = read_numbers(x, "the points of a density")
         if not self._product.discrete:
             return np.asarray(np.exp(self._product.log_relative(points - self._product.origin)) / self._shape.mass)
         whole = np.round(points)

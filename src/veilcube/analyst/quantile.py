@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 from datetime import date
+from numbers import Real
 
+from veilcube.errors import QueryError
 from veilcube.query import Answer
 from veilcube.schema import Bins, Calendar, Ordinal
 
@@ -16,6 +18,12 @@ class DateAnswer:
     high: date
     confidence: float
     privacy: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(day, date) for day in (self.value, self.low, self.high)):
+            raise QueryError("the value, low and high of a date's answer are datetime.date")
+        if not isinstance(self.confidence, Real) or not isinstance(self.privacy, str):
+            raise QueryError("the confidence of a date's answer is a number, and its privacy a text")
 
     def __str__(self) -> str:
         return f"{self.value} [{self.low}, {self.high}]"

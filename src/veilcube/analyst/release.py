@@ -14,13 +14,14 @@ from veilcube.analyst.estimate import Estimate, Estimates, Estimator, GroupedCou
 from veilcube.analyst.estimate.ratios import distribution_of_groups, mean_of_groups, quantile_of_groups
 from veilcube.analyst.export import cells_to_pandas, cells_to_parquet, cells_to_xarray
 from veilcube.analyst.quantile import DateAnswer, locate_quantile
-from veilcube.errors import QueryError
+from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.privacy import PrivacyStatement
 from veilcube.query import Answer, Answers, Query, Workload, read_query, read_sql
 from veilcube.query.confidence import read_confidence
 from veilcube.query.distributive import DistributiveQuery
 from veilcube.release import ReleaseRecord, open_record, save_record
 from veilcube.schema import Bins, Ordinal, Region, Schema
+from veilcube.system.arguments import read_kind, read_path, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,7 @@ class Release:
     """A differentially private release: any number of questions, at no further cost in privacy."""
 
     def __init__(self, record: ReleaseRecord) -> None:
-        self._record = record
+        self._record = read_kind(record, ReleaseRecord, "a release is made of a ReleaseRecord")
         self._chosen: dict[str, Estimator] = {}
         self._fitted: dict[str, Estimate] = {}
 
@@ -174,7 +175,7 @@ class Release:
         confidence: float = 0.95,
     ) -> Answer | DateAnswer:
         """Estimate the least value of an ordinal attribute that a share ``rank`` of the rows does not exceed."""
-        if not isinstance(rank, Real) or not 0.0 <= rank <= 1.0:
+        if isinstance(rank, bool) or not isinstance(rank, Real) or not 0.0 <= rank <= 1.0:
             raise QueryError("the rank of a quantile lies between 0 and 1, 0.5 being the median")
         ordinal, groups = self._ordinal_groups(attribute, where, estimator)
         cells = quantile_of_groups(groups, rank, read_confidence(confidence))
@@ -218,7 +219,8 @@ class Release:
 
     def to_parquet(self, path: str | Path, *, estimator: str = "best", confidence: float = 0.95) -> None:
         """Write one row per cell to a Parquet file, a part at a time."""
-        cells_to_parquet(self._record, self._estimate(estimator), read_confidence(confidence), Path(path))
+        target = read_path(path, "the path of a Parquet file", ReleaseFileError)
+        cells_to_parquet(self._record, self._estimate(estimator), read_confidence(confidence), target)
 
     @cached_property
     def _guarantee(self) -> Guarantee:
@@ -283,6 +285,6 @@ def _held(sizes: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
 
 
 def _is_guaranteed(interval: str) -> bool:
-    if interval not in ("calibrated", "guaranteed"):
-        raise QueryError("the interval must be 'calibrated' or 'guaranteed'")
+    if not isinstance(interval, str) or interval not in ("calibrated", "guaranteed"):
+        raise QueryError(f"the interval must be 'calibrated' or 'guaranteed', not {show(interval)}")
     return interval == "guaranteed"

@@ -22,8 +22,8 @@ from pyarrow import csv
 
 from veilcube.errors import CapacityError, QueryError
 from veilcube.release.atomic_file import atomic_file
-from veilcube.release.memory import available_memory, format_bytes
 from veilcube.schema import Attribute, Bins, Calendar, Nominal, Ordinal, Schema, WholeNumbers
+from veilcube.system.memory import available_memory, format_bytes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,6 @@ from veilcube.cli.output_file import expected_size, reserve_room
 from veilcube.cli.program import program
 from veilcube.cli.progress import progress_bar
 from veilcube.cli.protection import note_on, require_whole_unit, warning_on
-from veilcube.curator.capacity import require_memory
 from veilcube.curator.ledger import Ledger, charge_stands
 from veilcube.errors import LedgerError, PublicNote, ReleaseFileError, VeilcubeError
 from veilcube.planner import Marginals
@@ -25,6 +24,7 @@ from veilcube.planner import plan as make_plan
 from veilcube.privacy import Neighbours, show_fraction, write_fraction
 from veilcube.schema import Schema
 from veilcube.session import release as make_release
+from veilcube.system.memory import require_memory
 
 # The exact counts, the noise, their sum, and room for one copy: 64 bits each.
 BYTES_WHILE_RELEASING = 4 * 8

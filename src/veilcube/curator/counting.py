@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veilcube.curator.binning import CellRule
-from veilcube.curator.capacity import require_memory, zero_counts
+from veilcube.curator.capacity import zero_counts
 from veilcube.curator.cube import Cube
 from veilcube.curator.kernels import add_to_counts, add_to_tables
 from veilcube.curator.normalising import normalised, person_text
@@ -25,6 +25,8 @@ from veilcube.operators.components import Axes
 from veilcube.privacy import PrivacyUnit
 from veilcube.privacy.secrecy import leaves_no_trace
 from veilcube.schema import Schema
+from veilcube.system.arguments import read_progress
+from veilcube.system.memory import require_memory
 
 Progress: TypeAlias = Callable[[float | None], None]
 _Add: TypeAlias = Callable[[pa.RecordBatch], None]
@@ -58,6 +60,7 @@ def count(
     """
     schema = Schema.read(schema)
     unit = PrivacyUnit.read(person, max_rows)
+    read_progress(progress, TableError)
     counts = zero_counts(schema)
     _fold_in(source, schema, unit, table, progress, _into_cube(schema, counts))
     return Cube.owning(schema, counts, unit)

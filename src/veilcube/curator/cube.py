@@ -9,6 +9,7 @@ from veilcube.privacy import PrivacyUnit
 from veilcube.privacy.calibration import LARGEST_TABLE
 from veilcube.privacy.secrecy import Private, leaves_no_trace
 from veilcube.schema import Schema
+from veilcube.system.arguments import read_kind
 
 
 class Cube(Private):
@@ -35,7 +36,9 @@ class Cube(Private):
         if array.size and int(array.min()) < 0:
             raise TableError("the counts of a cube must be 0 or more; correct the array")
         require_table(float(array.sum(dtype=np.float64)))
-        self._keep(schema, array.astype(np.int64, order="C"), unit or PrivacyUnit.row())
+        unit = PrivacyUnit.row() if unit is None else unit
+        read_kind(unit, PrivacyUnit, "the unit of a cube is a PrivacyUnit, or None for rows", TableError)
+        self._keep(schema, array.astype(np.int64, order="C"), unit)
 
     @classmethod
     def owning(cls, schema: Schema, counts: NDArray[np.int64], unit: PrivacyUnit) -> "Cube":

@@ -30,6 +30,10 @@ class Operator(Protocol):
     def dimensions(self) -> tuple[str, ...]:
         """A name for each axis of the measurements, for readers of the file."""
 
+    @property
+    def words_to_apply(self) -> int:
+        """How many 64-bit words ``apply`` holds at most beside the counts, its result included."""
+
     def apply(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the exact measurements A x of exact counts x."""
 

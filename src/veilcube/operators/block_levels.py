@@ -52,6 +52,11 @@ class BlockLevels:
         inverse: Floats = 1.0 / np.cumsum(gains[::-1])[::-1]
         return inverse
 
+    @property
+    def words_to_apply(self) -> int:
+        """How many 64-bit words ``apply`` holds at most: the counts in order, and the nodes', multiplied and joined."""
+        return prod(self.cell_shape) + 3 * prod(self.measurement_shape)
+
     def apply(self, cells: Integers) -> Integers:
         """Return the exact multiples of the nodes' counts."""
         in_order = cells.reshape(-1)[self.tree.order]

@@ -26,6 +26,11 @@ class IdentityOperator:
         """The shape of the cube."""
         return self.cell_shape
 
+    @property
+    def words_to_apply(self) -> int:
+        """None: it returns the counts themselves."""
+        return 0
+
     def apply(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the exact counts themselves."""
         return cells

@@ -99,6 +99,11 @@ class MarginalsOperator:
         """Return the shape of the table over some attributes."""
         return tuple(self.cell_shape[axis] for axis in axes)
 
+    @property
+    def words_to_apply(self) -> int:
+        """How many 64-bit words ``apply`` holds at most: all tables, and two copies of the one that is summed."""
+        return 3 * prod(self.measurement_shape)
+
     def apply(self, cells: Integers) -> Integers:
         """Return multiplier times count of every cell of every table."""
         measured = np.empty(self.measurement_shape, dtype=np.int64)

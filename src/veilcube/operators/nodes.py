@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,11 @@ class NodeCounts:
         if self.nodes is None:
             raise ValueError("the nodes of this measurement are not known yet")
         return self.nodes
+
+    @property
+    def words_to_apply(self) -> int:
+        """The counts in the order of the tree, their sums by node, and the chosen ones."""
+        return 2 * prod(self.cell_shape) + self.tree.nodes(self.level) + prod(self.measurement_shape)
 
     def apply(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the exact count of each node."""

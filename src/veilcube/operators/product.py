@@ -56,6 +56,22 @@ class ProductOperator:
         """The number of measurements of each axis."""
         return tuple(axis.rows for axis in self.axes)
 
+    @property
+    def words_to_apply(self) -> int:
+        """How many 64-bit words ``apply`` holds at most beside the counts, its result included.
+
+        A step along one axis holds what the last step gave, a copy of it in another order, and twice what it gives
+        itself; one that works inside the array holds what it is given and one copy.
+        """
+        size, held, most = prod(self.cell_shape), 0, 0
+        inside = any(isinstance(axis, InsideAxis) for axis in self.axes)
+        for axis in self.axes if inside else reversed(self.axes):
+            if not isinstance(axis, FlatAxis):
+                given = size // axis.size * axis.rows
+                most = max(most, held + given if isinstance(axis, InsideAxis) else 2 * held + 2 * given)
+                size = held = given
+        return max(most, 2 * held)
+
     def apply(self, cells: Integers) -> Integers:
         """Return the exact measurements."""
         return _along_each_axis("apply", cells, self.axes)

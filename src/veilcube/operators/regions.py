@@ -87,6 +87,11 @@ class RegionCounts:
         """How many cells each region has."""
         return np.bincount(self.chosen.ravel(), minlength=self.regions)
 
+    @property
+    def words_to_apply(self) -> int:
+        """The count of each region."""
+        return self.regions
+
     def apply(self, cells: Integers) -> Integers:
         """Return the exact count of each region, in whole numbers."""
         counts = np.zeros(self.regions, dtype=np.int64)

@@ -105,6 +105,11 @@ class CellsAndBlocks:
         cells, regions = (float(multiplier) ** -2 for multiplier in self.multipliers)
         return CellsAndRegions(RegionCounts.of(self.blocks.labels), cells, regions, self.blocks)
 
+    @property
+    def words_to_apply(self) -> int:
+        """How many 64-bit words ``apply`` holds at most: cells and blocks, multiplied and joined."""
+        return 3 * prod(self.measurement_shape)
+
     def apply(self, cells: Integers) -> Integers:
         """Return the exact measurements."""
         own, shared = self.multipliers

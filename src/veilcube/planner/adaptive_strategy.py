@@ -13,11 +13,15 @@ from veilcube.planner.default_workload import default_workload
 from veilcube.privacy import write_fraction
 from veilcube.query import Workload
 from veilcube.schema import Schema
+from veilcube.system.arguments import read_choice
+from veilcube.system.memory import require_cells
 
 Partition: TypeAlias = Literal["auto", "blocks", "grow", "kd"]
 
 PARTITIONS = ("auto", "blocks", "grow", "kd")
 MOST_PASSES = 100
+# Labels, sums and variances of the cells in their blocks.
+BYTES_PER_CELL = 40
 FINEST_SPLIT = 1_000_000
 
 
@@ -43,8 +47,7 @@ class Adaptive:
     parts: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.partition not in PARTITIONS:
-            raise PlanError(f"the partition must be one of {', '.join(PARTITIONS)}")
+        read_choice(self.partition, "the partition", PARTITIONS, PlanError)
         object.__setattr__(self, "split", _read_split(self.split))
         if not _is_whole(self.smooth) or not 0 <= self.smooth <= MOST_PASSES:
             raise PlanError(f"smooth must be a whole number of passes from 0 to {MOST_PASSES}")
@@ -52,7 +55,8 @@ class Adaptive:
             raise PlanError("threshold must be a number above 0: how many standard deviations neighbours may differ by")
         if self.parts is not None:
             object.__setattr__(self, "parts", _read_parts(self.parts))
-        if self.side != "auto" and (not _is_whole(self.side) or int(self.side) < 1):
+        is_auto = isinstance(self.side, str) and self.side == "auto"
+        if not is_auto and (not _is_whole(self.side) or int(self.side) < 1):
             raise PlanError("side must be 'auto' or the whole number of cells that a block is long")
 
     @property
@@ -86,6 +90,9 @@ class Adaptive:
             raise PlanError("parts cut an axis into more blocks than it has cells; name fewer, or leave parts out")
         if parts is None and self.side != "auto":
             parts = block_parts(schema.shape, (int(self.side),) * len(schema))
+        require_cells(
+            schema.cells, BYTES_PER_CELL, "planning an adaptive release", "use wider bins or fewer attributes"
+        )
         given = self.split if isinstance(self.split, Fraction) else None
         split, parts = best_design(schema, workload, given, parts)
         return replace(self, split=split, parts=parts)

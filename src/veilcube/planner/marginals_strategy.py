@@ -14,6 +14,7 @@ from veilcube.operators.marginals import MarginalsOperator
 from veilcube.planner.weights import balance_weights, whole_multipliers
 from veilcube.query import Workload
 from veilcube.schema import Schema
+from veilcube.system.arguments import read_whole
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +44,10 @@ class Marginals:
         if type(self.k) is not int or self.k < 1:
             raise PlanError("the k of marginals must be a whole number of at least 1, such as Marginals(k=2)")
         if self.multipliers is not None:
-            object.__setattr__(self, "multipliers", tuple(self.multipliers))
+            if isinstance(self.multipliers, str | bytes) or not isinstance(self.multipliers, Sequence):
+                raise PlanError("the multipliers of marginals are a list of whole numbers, one for each table")
+            whole = (read_whole(one, "a multiplier of marginals", 0, error=PlanError) for one in self.multipliers)
+            object.__setattr__(self, "multipliers", tuple(whole))
         if self.tables is not None:
             object.__setattr__(self, "tables", _read_tables(self.tables))
 

@@ -42,8 +42,10 @@ from veilcube.privacy.answer_noise import NoiseCumulants
 from veilcube.privacy.calibration import LARGEST_COLUMN, LARGEST_SCALE
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.query import Workload
+from veilcube.query.confidence import read_confidence
 from veilcube.release.measurement import sensitivity_of
 from veilcube.schema import Schema
+from veilcube.system.arguments import read_kind
 
 DEFAULT_CONFIDENCE = 0.95
 # By how much a refined tree's answers may be counted on to be better than its plan (docs/benchmarks.md, dpbench).
@@ -164,6 +166,7 @@ class Plan:
         return design.noise_of(self.schema, workload, self.epsilon, self.step_sensitivity)
 
     def _require_schema(self, workload: Workload) -> None:
+        read_kind(workload, Workload, "a plan foretells the error of a veilcube.Workload")
         if workload.schema != self.schema:
             raise QueryError("the workload is for another schema than the plan; build it with the plan's schema")
 
@@ -223,6 +226,7 @@ def plan(
     schema = Schema.read(schema)
     if error is not None and not isinstance(epsilon, _DefaultEpsilon):
         raise PlanError("epsilon and error cannot both be given, since one follows from the other; leave one out")
+    confidence = read_confidence(confidence)
     target = None if error is None else read_target(error, confidence)
     budget, relation = read_epsilon(epsilon), Neighbours.read(neighbours)
     unit, wish = PrivacyUnit.read(person, max_rows), fitting_strategy(named_strategy(strategy), schema)

@@ -37,6 +37,7 @@ from veilcube.privacy.deviations import widest_deviations
 from veilcube.privacy.quantile_split import QuantileSplit
 from veilcube.query import Workload
 from veilcube.schema import Ordinal, Schema
+from veilcube.system.arguments import show
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -126,6 +127,14 @@ class QuantileChoice:
         return self.few if noisy_rows <= self.border else self.many
 
 
+def require_method(method: object) -> None:
+    """Refuse what is no way to find quantiles."""
+    if not isinstance(method, str) or method not in {"auto", *QuantileMethod}:
+        raise QueryError(
+            f"method={show(method)} is not a way to find quantiles; use 'auto', 'split', 'tree' or 'refined'"
+        )
+
+
 def plan_quantiles(
     cells: int,
     quantiles: Sequence[object],
@@ -145,8 +154,7 @@ def plan_quantiles(
     >>> plan_quantiles(100, [i / 100 for i in range(1, 100)], 1, rows=1000).method
     <QuantileMethod.REFINED: 'refined'>
     """
-    if method not in {"auto", *QuantileMethod}:
-        raise QueryError(f"method='{method}' is not a way to find quantiles; use 'auto', 'split', 'tree' or 'refined'")
+    require_method(method)
     split, budget = QuantileSplit.read(quantiles), read_epsilon(epsilon)
     noises = _noises_by_level(split)
     budgets = tuple(part * budget / steps for part in _shares(noises))

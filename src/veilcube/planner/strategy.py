@@ -8,6 +8,7 @@ from veilcube.query import Workload
 from veilcube.schema import Schema
 
 
+@runtime_checkable
 class Strategy(Protocol):
     """A choice of measurements for any schema."""
 

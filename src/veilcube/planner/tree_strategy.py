@@ -24,10 +24,14 @@ from veilcube.privacy import write_fraction
 from veilcube.privacy.calibration import LARGEST_COLUMN
 from veilcube.query import Workload
 from veilcube.schema import Attribute, Nominal, Schema
+from veilcube.system.memory import require_cells
 
 Branching: TypeAlias = int | str | Sequence[int]
 Weights: TypeAlias = str | Sequence[float | str | Fraction]
 
+# Nodes and sums of the longest attribute's tree: measured as 17 on 2**23 cells, more with more levels.
+BYTES_PER_LEAF = 40
+WAYS_OUT = "use strategy='wavelet' or 'identity', or wider bins"
 LARGEST_FANOUT = 2**20
 MOST_FANOUTS = 64
 _WORDS = ("auto", "flat", "hierarchy")
@@ -88,6 +92,7 @@ class Tree:
         """Return the product of the attributes' trees; what is left to the search is chosen for random ranges."""
         if self.refine:
             return refined_operator(schema, self._refined_weights())
+        require_cells(max(schema.shape), BYTES_PER_LEAF, "planning a tree", WAYS_OUT)
         axes, _ = self._choose(schema, None)
         return ProductOperator(
             tuple(axis.operator(attribute) for axis, attribute in zip(axes, schema, strict=True)), schema.names
@@ -97,6 +102,7 @@ class Tree:
         """Return the strategy with every choice made, for the least expected error over a workload."""
         if self.refine:
             return self
+        require_cells(max(schema.shape), BYTES_PER_LEAF, "planning a tree", WAYS_OUT)
         axes, searched = self._choose(schema, workload)
         return replace(
             self,

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from numbers import Rational
 
 from veilcube.errors import PrivacyError
 from veilcube.privacy.accountant import epsilon_of
@@ -13,6 +14,7 @@ from veilcube.privacy.event import Event, read_event
 from veilcube.privacy.neighbours import Neighbours
 from veilcube.privacy.ratio import read_ratio
 from veilcube.privacy.unit import PrivacyUnit
+from veilcube.system.arguments import read_kind
 
 # A charge has one number in its ledger, so the same words are about the same charge.
 _NAMES_A_CHARGE = re.compile(r"Charged to the budget of .* as charge \d+")
@@ -33,6 +35,13 @@ class PrivacyStatement:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", Neighbours.read(self.neighbours))
+        if not isinstance(self.epsilon, Rational):
+            raise PrivacyError("the epsilon of a privacy statement is an exact number, such as a Fraction")
+        read_kind(self.unit, PrivacyUnit, "the unit of a privacy statement is a row or a person", PrivacyError)
+        if not isinstance(self.event, Event):
+            raise PrivacyError("the event of a privacy statement is what was done, such as a LaplaceEvent")
+        for text in (self.proof, *([] if self.charged_to is None else [self.charged_to])):
+            read_kind(text, str, "proof and charged_to of a privacy statement are texts", PrivacyError)
         if epsilon_of(self.event) > self.epsilon:
             raise PrivacyError("the privacy event costs more than the epsilon that is stated for it")
 
@@ -76,6 +85,8 @@ class PrivacyStatement:
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> "PrivacyStatement":
         """Rebuild from ``to_dict``; the data is untrusted, so epsilon must lie in (0, 10^9]."""
+        if not isinstance(data, Mapping):
+            raise PrivacyError("a privacy statement is a mapping, as to_dict writes it")
         try:
             charged_to = data["charged_to"]
             epsilon = read_ratio(data["epsilon"])

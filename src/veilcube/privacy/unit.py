@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Literal
 
 from veilcube.errors import PrivacyError
+from veilcube.system.arguments import read_choice, read_text, read_whole
 
 MOST_ROWS = 10**9
 
@@ -19,15 +19,10 @@ class PrivacyUnit:
     max_rows: int = 1
 
     def __post_init__(self) -> None:
-        if self.kind not in ("row", "person"):
-            raise PrivacyError(f"the privacy unit '{self.kind}' is not known; use 'row' or 'person'")
-        if isinstance(self.max_rows, bool) or not isinstance(self.max_rows, Integral):
-            raise PrivacyError("max_rows must be a whole number of at least 1")
-        object.__setattr__(self, "max_rows", int(self.max_rows))
-        if not 1 <= self.max_rows <= MOST_ROWS:
-            raise PrivacyError(f"max_rows must be a whole number from 1 to {MOST_ROWS:,}")
-        if self.column is not None and not isinstance(self.column, str):
-            raise PrivacyError("person must be the name of the column that names the person")
+        read_choice(self.kind, "the privacy unit", ("row", "person"), PrivacyError)
+        object.__setattr__(self, "max_rows", read_whole(self.max_rows, "max_rows", 1, MOST_ROWS, PrivacyError))
+        if self.column is not None:
+            read_text(self.column, "person, the column that names the person,", PrivacyError)
         if (self.kind == "person") != (self.column is not None) or (self.kind == "row" and self.max_rows != 1):
             raise PrivacyError(
                 "a person unit needs the column that names the person and max_rows; a row unit has neither"
@@ -85,4 +80,6 @@ class PrivacyUnit:
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> "PrivacyUnit":
         """Rebuild from ``to_dict``."""
+        if not isinstance(data, Mapping) or not {"kind", "column", "max_rows"} <= set(data):
+            raise PrivacyError("a privacy unit is a mapping with kind, column and max_rows, as to_dict writes it")
         return cls(data["kind"], data["column"], data["max_rows"])  # type: ignore[arg-type]

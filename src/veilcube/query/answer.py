@@ -1,11 +1,15 @@
 """Answers: an estimate that says how wrong it may be, and under which privacy promise it was made."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from veilcube.errors import QueryError
+from veilcube.system.arguments import read_kind, read_numbers, read_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +29,12 @@ class Answer:
     stddev: float
     privacy: str = field(default="", repr=False)
     estimator: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        numbers = (self.value, self.low, self.high, self.confidence, self.stddev)
+        if not all(isinstance(number, Real) for number in numbers):
+            raise QueryError("the value, low, high, confidence and stddev of an answer are numbers")
+        _read_words(self.privacy, self.estimator)
 
     def __str__(self) -> str:
         return f"{self.value:,.6g} [{self.low:,.6g}, {self.high:,.6g}]"
@@ -59,13 +69,29 @@ class Answers:
     estimator: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        for array in (self.value, self.low, self.high, self.stddev):
+        for name in ("value", "low", "high", "stddev"):
+            given = getattr(self, name)
+            array = given if isinstance(given, np.ndarray) else read_numbers(given, f"the {name} of answers")
+            if array.shape != np.shape(self.value):
+                raise QueryError("the value, low, high and stddev of answers must be arrays of one shape")
             array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not isinstance(self.confidence, Real):
+            raise QueryError("the confidence of answers is a number")
+        _read_words(self.privacy, self.estimator)
+        read_kind(self.axes, Mapping, "the axes of answers are a mapping from attributes to labels")
+        labelled = tuple(len(labels) if isinstance(labels, Sequence) else -1 for labels in self.axes.values())
+        if labelled and labelled != self.value.shape:
+            raise QueryError(
+                f"the axes of answers of shape {self.value.shape} need a label for each place on each axis"
+            )
 
     def __len__(self) -> int:
         return len(self.value)
 
     def __getitem__(self, index: int | tuple[int, ...]) -> Answer:
+        if not _is_place(index, self.value.shape):
+            raise QueryError(f"answers have the shape {self.value.shape}; choose one by whole numbers, from 0 on")
         return Answer(
             float(self.value[index]),
             float(self.low[index]),
@@ -93,6 +119,7 @@ class Answers:
 
     def columns(self, first: int | None = None) -> dict[str, list[object]]:
         """Return all answers, or the first ones, as columns of a flat table, the labels of their axes first."""
+        first = None if first is None else read_whole(first, "the number of answers to show", 0)
         flat = np.arange(self.value.size)[:first]
         table: dict[str, list[object]] = {}
         for (name, labels), position in zip(self.axes.items(), np.unravel_index(flat, self.value.shape), strict=False):
@@ -117,3 +144,17 @@ class Answers:
 
 def _cell_text(entry: object) -> str:
     return f"{entry:,.6g}" if isinstance(entry, float) else str(entry)
+
+
+def _read_words(*texts: object) -> None:
+    if not all(isinstance(text, str) for text in texts):
+        raise QueryError("the privacy and the estimator of an answer are texts")
+
+
+def _is_place(index: object, shape: tuple[int, ...]) -> bool:
+    """Whether an index has a whole number for each axis and chooses one entry; negative ones count from the end."""
+    numbers = index if isinstance(index, tuple) else (index,)
+    return len(numbers) == len(shape) and all(
+        isinstance(number, Integral) and not isinstance(number, bool) and -size <= int(number) < size
+        for number, size in zip(numbers, shape, strict=True)
+    )

@@ -1,8 +1,6 @@
-"""What goes with every question, as callers give it: the confidence of an interval, and what is True or False."""
+"""The confidence of an interval, as callers give it."""
 
 from numbers import Real
-
-import numpy as np
 
 from veilcube.errors import QueryError
 
@@ -16,14 +14,3 @@ def read_confidence(confidence: float) -> float:
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
         raise QueryError(f"confidence must lie strictly between 0 and 1, not {confidence!r}: 0.95 is usual")
     return float(confidence)
-
-
-def read_flag(flag: object, name: str) -> bool:
-    """Return True or False; refuses all else, since "no" and "False" would count as true.
-
-    >>> read_flag(True, "fresh")
-    True
-    """
-    if not isinstance(flag, bool | np.bool_):
-        raise QueryError(f"{name} must be True or False")
-    return bool(flag)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
 from veilcube.query.cell_numbers import CellNumbers
+from veilcube.system.arguments import takes
 
 Integers = NDArray[np.int64]
 PartValue: TypeAlias = Callable[[Integers, Integers], int]
@@ -66,8 +67,10 @@ class DistributiveQuery:
     parts_of_one: int = field(default=1, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not callable(self.part) or not callable(self.merge):
-            raise QueryError("a distributive query needs a function for a part and one that merges two results")
+        if not takes(self.part, 2) or not takes(self.merge, 2):
+            raise QueryError(
+                "a distributive query needs a function of numbers and rows, and one that merges two results"
+            )
         size = self.sensitivity
         if isinstance(size, bool) or not isinstance(size, Integral) or not 1 <= size <= LARGEST_SENSITIVITY:
             raise QueryError("the sensitivity of a distributive query must be a whole number from 1 to 2**40")
@@ -177,6 +180,8 @@ class DistributiveQuery:
 
     def merge_all(self, results: Sequence[int]) -> int:
         """Merge the results of all parts, in order."""
+        if not isinstance(results, Sequence) or not results or not all(isinstance(one, Integral) for one in results):
+            raise QueryError("the results to merge are a list of whole numbers, one for each part")
         return reduce(lambda one, other: _whole(self.merge(one, other)), results)
 
     def require_distributive(self, numbers: Integers) -> None:

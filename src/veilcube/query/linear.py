@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,8 +31,10 @@ from veilcube.query.linear_factors import (
 from veilcube.query.linear_forms import fourier_term, function_terms, moment_term, wavelet_term
 from veilcube.query.predicate import Query
 from veilcube.query.workload import Workload
-from veilcube.schema import Schema
+from veilcube.schema import Schema, require_schema
+from veilcube.system.arguments import read_numbers
 
+Kind = TypeVar("Kind")
 _ENTRIES_AT_ONCE = 1 << 22
 # A table over a term's attributes is counted whole up to this many cells; beyond it rows are weighed one by one.
 _LARGEST_TABLE = 1 << 24
@@ -72,6 +75,7 @@ class LinearQueries:
     @classmethod
     def of_terms(cls, schema: Schema, queries: Iterable[Sequence[Term]]) -> "LinearQueries":
         """Build from the terms of each query; a term maps axes to the weights of their cells."""
+        require_schema(schema, "a list of linear queries")
         listed = [read_terms(len(schema), terms) for terms in read_list(queries)]
         owner = np.repeat(np.arange(len(listed), dtype=np.int64), [len(terms) for terms in listed])
         factors = factors_of_terms(schema.shape, [term for terms in listed for term in terms])
@@ -111,17 +115,21 @@ class LinearQueries:
     @classmethod
     def moments(cls, schema: Schema, powers: Sequence[Mapping[str, int]]) -> "LinearQueries":
         """Build sums of products of powers, such as ``[{"height": 1, "weight": 1}]``; bins count as their middle."""
-        return cls.of_terms(schema, [[moment_term(schema, entry)] for entry in powers])
+        return cls.of_terms(schema, [[moment_term(schema, entry)] for entry in _entries(schema, powers, "moments")])
 
     @classmethod
     def fourier(cls, schema: Schema, names: Sequence[Sequence[str]]) -> "LinearQueries":
         """Build Fourier (parity) coefficients, one for each list of attributes."""
-        return cls.of_terms(schema, [[fourier_term(schema, entry)] for entry in names])
+        return cls.of_terms(
+            schema, [[fourier_term(schema, entry)] for entry in _entries(schema, names, "Fourier terms")]
+        )
 
     @classmethod
     def wavelet(cls, schema: Schema, nodes: Sequence[Mapping[str, tuple[int, int, int]]]) -> "LinearQueries":
         """Build wavelet coefficients: for each attribute (first, middle, end), +1 before the middle and -1 after."""
-        return cls.of_terms(schema, [[wavelet_term(schema, entry)] for entry in nodes])
+        return cls.of_terms(
+            schema, [[wavelet_term(schema, entry)] for entry in _entries(schema, nodes, "wavelet terms")]
+        )
 
     @classmethod
     def function(
@@ -131,6 +139,7 @@ class LinearQueries:
 
         A list of such mappings keeps their order, and so allows many functions of the same attributes.
         """
+        require_schema(schema, "a list of functions")
         mappings = [tables] if isinstance(tables, Mapping) else tables
         if not isinstance(mappings, Sequence) or not all(isinstance(mapping, Mapping) for mapping in mappings):
             raise QueryError('functions are a mapping such as {("age", "sex"): table}, or a list of such mappings')
@@ -140,6 +149,8 @@ class LinearQueries:
     @classmethod
     def concatenate(cls, several: Sequence["LinearQueries"]) -> "LinearQueries":
         """Join queries over one schema, one after the other."""
+        if not isinstance(several, Sequence) or not all(isinstance(part, LinearQueries) for part in several):
+            raise QueryError("only LinearQueries can be joined; give a list of them")
         if not several:
             raise QueryError("there are no linear queries to join; give at least one")
         schema = several[0].schema
@@ -231,7 +242,7 @@ class LinearQueries:
 
     def apply(self, cube: ArrayLike) -> Floats:
         """Return the answers on a whole cube of counts; meant for cubes that fit in memory."""
-        counts = np.asarray(cube, dtype=np.float64)
+        counts = read_numbers(cube, "the counts of the cube")
         if counts.shape != self.schema.shape:
             raise QueryError(f"the cube has the shape {counts.shape}, but the schema has {self.schema.shape}")
 
@@ -274,7 +285,10 @@ class LinearQueries:
         return found
 
     def _cell_numbers(self, cells: ArrayLike) -> Integers:
-        numbers = np.asarray(cells)
+        try:
+            numbers = np.asarray(cells)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            numbers = np.zeros(0)
         if numbers.ndim != 2 or numbers.shape[1] != len(self.schema) or numbers.dtype.kind not in "iu":
             raise QueryError(f"rows are whole cell numbers of shape (rows, {len(self.schema)})")
         if numbers.size and (numbers.min() < 0 or (numbers.max(axis=0) >= np.array(self.schema.shape)).any()):
@@ -288,7 +302,18 @@ class LinearQueries:
     @classmethod
     def from_dict(cls, schema: Schema, data: Mapping[str, object]) -> "LinearQueries":
         """Rebuild from ``to_dict``; the data may come from anywhere."""
-        return cls.of_terms(schema, read_queries(schema, data))
+        return cls.of_terms(require_schema(schema, "a list of linear queries"), read_queries(schema, data))
+
+
+def _entries(schema: Schema, entries: Sequence[Kind], what: str) -> Sequence[Kind]:
+    require_schema(schema, f"a list of {what}")
+    if isinstance(entries, str | bytes) or not isinstance(entries, Sequence):
+        raise QueryError(f"{what} are given as a list, one entry for each query; put a single one into a list")
+    return entries
+
+
+def _are_terms(terms: Sequence[object]) -> bool:
+    return not isinstance(terms, str | bytes) and all(isinstance(term, Mapping) for term in terms)
 
 
 def _contract(counts: Floats, rows: Sequence[Floats], terms: int) -> Floats:

@@ -10,10 +10,12 @@ from numbers import Integral
 from typing import TypeAlias, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
 from veilcube.schema import Region
+from veilcube.system.arguments import read_numbers
+from veilcube.system.memory import require_cells
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -96,6 +98,7 @@ def factors_of_ranges(shape: Sequence[int], low: Integers, high: Integers, terms
     factors = []
     for axis, size in enumerate(shape):
         narrowed = np.flatnonzero((low[:, axis] > 0) | (high[:, axis] < size - 1))
+        require_cells(size * (narrowed.size + 1), 16, "linear queries", "use coarser bins or fewer queries")
         cells = np.arange(size)
         rows = (cells >= low[narrowed, axis, np.newaxis]) & (cells <= high[narrowed, axis, np.newaxis])
         factors.append(Factor(terms[narrowed], rows.astype(np.float64)))
@@ -109,11 +112,8 @@ def joined(first: Factor, second: Factor) -> Factor:
     return Factor(terms[order], np.concatenate([first.rows, second.rows])[order])
 
 
-def _checked_row(given: ArrayLike, size: int) -> Floats:
-    try:
-        weights = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as problem:
-        raise QueryError("the weights of a linear query are a list of numbers, one for each cell") from problem
+def _checked_row(given: object, size: int) -> Floats:
+    weights = read_numbers(given, "the weights of a linear query")
     if weights.shape != (size,):
         raise QueryError(f"a query weighs each of an attribute's {size} cells once, but {weights.size} weights came")
     if not np.isfinite(weights).all():

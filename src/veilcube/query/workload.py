@@ -11,9 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from veilcube.errors import QueryError
 from veilcube.query.predicate import Query, read_query
 from veilcube.query.sql import read_sql
-from veilcube.schema import Region, Schema
+from veilcube.schema import Region, Schema, require_schema
+from veilcube.system.arguments import read_whole, show
+from veilcube.system.memory import require_memory
 
 MAX_QUERIES = 50_000_000
+# Low and high index of every attribute, and what is made on the way to them.
+BYTES_PER_END = 48
+WAYS_OUT = "ask for fewer queries, for example by random_ranges"
 # A group is a mask over its attribute; beyond this they would fill the memory.
 MOST_CELLS_OF_GROUPS = 200_000_000
 
@@ -32,8 +37,7 @@ class Workload:
     """
 
     def __init__(self, schema: Schema, queries: Sequence[Query]) -> None:
-        if not isinstance(schema, Schema):
-            raise QueryError("a workload needs a veilcube.Schema; read one with veilcube.Schema.from_toml")
+        require_schema(schema, "a workload")
         if isinstance(queries, str | Mapping) or not isinstance(queries, Sequence):
             raise QueryError("a workload is a list of queries; put a single one into a list")
         regions = [read_query(schema, query) for query in queries]
@@ -86,6 +90,7 @@ class Workload:
     @classmethod
     def ranges(cls, schema: Schema, low: ArrayLike, high: ArrayLike) -> "Workload":
         """Build from inclusive cell indices, arrays of shape (queries, attributes)."""
+        require_schema(schema, "a workload")
         lows, highs = _index_array(low, schema), _index_array(high, schema)
         if lows.shape != highs.shape:
             raise QueryError(f"low has shape {lows.shape} and high {highs.shape}; they must agree")
@@ -100,15 +105,16 @@ class Workload:
     @classmethod
     def prefixes(cls, schema: Schema) -> "Workload":
         """Build every query that counts all cells up to one cell, on all attributes at once."""
-        _limit(schema.cells)
+        _limit(require_schema(schema, "a workload").cells, schema)
         high = np.indices(schema.shape).reshape(len(schema), -1).T
         return cls.ranges(schema, np.zeros_like(high), high)
 
     @classmethod
     def random_ranges(cls, schema: Schema, n: int, seed: int) -> "Workload":
         """Draw ``n`` blocks: per attribute a length uniform in 1..size, then a position uniform among what fits."""
-        _limit(n)
-        generator = np.random.default_rng(seed)
+        require_schema(schema, "a workload")
+        _limit(n, schema)
+        generator = np.random.default_rng(read_whole(seed, "the seed of random ranges", 0))
         sizes = np.array(schema.shape)
         lengths = generator.integers(1, sizes, size=(n, len(schema)), endpoint=True)
         low = generator.integers(0, sizes - lengths, endpoint=True)
@@ -117,16 +123,20 @@ class Workload:
     @classmethod
     def marginals(cls, schema: Schema, k: int) -> "Workload":
         """Build every cell of every marginal over ``k`` attributes."""
-        if not 0 <= k <= len(schema):
-            raise QueryError(f"marginals over {k} attributes do not exist; the schema has {len(schema)}")
+        width = len(require_schema(schema, "a workload"))
+        if isinstance(k, bool) or not isinstance(k, Integral) or not 0 <= k <= width:
+            raise QueryError(f"marginals over {show(k)} attributes do not exist; the schema has {width}")
         chosen = list(combinations(range(len(schema)), k))
-        _limit(sum(prod(schema.shape[axis] for axis in axes) for axes in chosen))
+        _limit(sum(prod(schema.shape[axis] for axis in axes) for axes in chosen), schema)
         lows, highs = zip(*(_marginal_blocks(schema, axes) for axes in chosen), strict=True)
         return cls.ranges(schema, np.concatenate(lows), np.concatenate(highs))
 
     @classmethod
     def from_sql(cls, schema: Schema, texts: Sequence[str]) -> "Workload":
         """Build from SQL texts; one with GROUP BY adds a query per group."""
+        require_schema(schema, "a workload")
+        if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(one, str) for one in texts):
+            raise QueryError("from_sql takes a list of SQL texts; put a single one into a list")
         regions: list[Region] = []
         for text in texts:
             parsed = read_sql(schema, text)
@@ -162,13 +172,18 @@ def _marginal_blocks(schema: Schema, axes: Sequence[int]) -> tuple[NDArray[np.in
 
 
 def _index_array(values: ArrayLike, schema: Schema) -> NDArray[np.int64]:
-    array = np.array(values)
+    try:
+        array = np.array(values)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise QueryError("cell indices must be whole numbers, in rows of one length") from None
     if array.ndim == 1 and len(schema) == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] != len(schema):
         raise QueryError(f"cell indices must have shape (queries, {len(schema)}), not {array.shape}")
     if array.dtype.kind not in "iu":
         raise QueryError("cell indices must be whole numbers")
+    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
+        raise QueryError(f"a range leaves the cube, whose shape is {schema.shape}; indices start at 0")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
@@ -181,6 +196,9 @@ def _bounding_block(region: Region) -> tuple[NDArray[np.int64], NDArray[np.int64
     return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
 
 
-def _limit(queries: int) -> None:
-    if not isinstance(queries, Integral) or not 1 <= queries <= MAX_QUERIES:
-        raise QueryError(f"a workload holds between 1 and {MAX_QUERIES:,} queries, not {queries}; use random_ranges")
+def _limit(queries: int, schema: Schema) -> None:
+    if isinstance(queries, bool) or not isinstance(queries, Integral) or not 1 <= queries <= MAX_QUERIES:
+        raise QueryError(
+            f"a workload holds between 1 and {MAX_QUERIES:,} queries, not {show(queries)}; use random_ranges"
+        )
+    require_memory(BYTES_PER_END * queries * len(schema), f"a workload of {queries:,} queries", WAYS_OUT)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
-from veilcube.regions.reading import read_whole
+from veilcube.system.arguments import read_whole
 
 
 def block_regions(shape: Sequence[int], sides: int | Sequence[int]) -> NDArray[np.int64]:

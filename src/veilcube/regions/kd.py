@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilcube.regions.kd_kernels import cut_blocks, paint_blocks
-from veilcube.regions.reading import read_cells, read_positive, read_whole
+from veilcube.regions.reading import read_cells, read_positive
+from veilcube.system.arguments import read_whole
 
 # The chance that a block of uniform counts is cut; a needless cut costs little, so it need not be small.
 CHANCE = 0.05

@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilcube.errors import QueryError
+from veilcube.system.arguments import read_whole
 
 
 def read_cells(cells: ArrayLike) -> NDArray[np.float64]:
     """Return the cells as a contiguous array of floats with at least one axis and one cell."""
     try:
         array = np.asarray(cells)
-    except ValueError:  # rows of different lengths
+    except (TypeError, ValueError, RecursionError):  # rows of different lengths, or no numbers at all
         array = np.asarray(None)
     if array.dtype.kind not in "biuf":
         raise QueryError("cells must be an array of finite numbers: give noisy counts, one for each cell")
@@ -46,10 +47,3 @@ def read_positive(number: object, name: str) -> float:
     if not 0 < value < math.inf:
         raise QueryError(f"{name} must be a finite number above 0, at most 1.8e308: choose such a number")
     return value
-
-
-def read_whole(number: object, name: str, least: int) -> int:
-    """Return a whole number of at least ``least``."""
-    if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
-        raise QueryError(f"{name} must be a whole number of at least {least}, not {number!r}: choose such a number")
-    return int(number)

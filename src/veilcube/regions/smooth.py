@@ -12,8 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
-from veilcube.regions.reading import read_cells, read_ordered, read_positive, read_whole
+from veilcube.regions.reading import read_cells, read_ordered, read_positive
+from veilcube.system.arguments import read_whole
 
+# A pass takes time for every cell; after so many, cells a hundred apart are alike.
+MOST_PASSES = 10_000
 _SIDE = math.exp(-2)
 # Cells above this are smoothed as sixteenths: the sum of two neighbours would leave floats before it is weighed.
 _LARGE = 1e307
@@ -32,7 +35,7 @@ def smooth(cells: ArrayLike, passes: int, *, ordered: Sequence[int] | None = Non
     least, largest = float(numbers.min()), float(numbers.max())
     unit = 16.0 if max(largest, -least) > _LARGE else 1.0
     result = numbers / unit
-    count = read_whole(passes, "passes", 0)
+    count = read_whole(passes, "passes", 0, MOST_PASSES)
     for axis, in_order in enumerate(read_ordered(ordered, result.shape)):
         part = result[(slice(None),) * axis + (slice(in_order),)]
         other = np.empty_like(part)
@@ -52,7 +55,7 @@ def smoothed_difference_stddev(passes: int, dimensions: int, stddev: float) -> f
     the mask convolved with itself ``passes`` times, it is stddev · |m * (1, -1)| · |m|^(dimensions - 1), where |·| is
     the Euclidean norm.
     """
-    count, axes = read_whole(passes, "passes", 0), read_whole(dimensions, "dimensions", 1)
+    count, axes = read_whole(passes, "passes", 0, MOST_PASSES), read_whole(dimensions, "dimensions", 1)
     noise = read_positive(stddev, "stddev")
     mask = np.ones(1)
     for _ in range(count):

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
 from veilcube.release.atomic_file import atomic_file
-from veilcube.release.memory import available_memory, format_bytes
 from veilcube.release.sealed_zip import MAX_ENTRIES, Entry, add_entry, read_directory, read_entry
 from veilcube.release.strict_json import MAX_JSON_BYTES, JsonValue, dump_json, parse_json
 from veilcube.release.zarr_format import (
@@ -35,6 +34,7 @@ from veilcube.release.zarr_format import (
     plan_layout,
     plan_widest_layout,
 )
+from veilcube.system.memory import available_memory, format_bytes
 
 FORMAT = "veilcube-release"
 FORMAT_VERSION = 1

@@ -17,7 +17,8 @@ from veilcube.query import LinearQueries, Workload
 from veilcube.release.history_rows import MOST_ROWS, measured_queries
 from veilcube.release.record import ReleaseRecord
 from veilcube.release.sharpening import in_force
-from veilcube.schema import Schema
+from veilcube.schema import Schema, require_schema
+from veilcube.system.arguments import read_kind, read_numbers, read_whole
 
 Floats = NDArray[np.float64]
 
@@ -45,8 +46,9 @@ class History:
         *,
         privacy: str = "",
     ) -> None:
-        if not isinstance(schema, Schema):
-            raise QueryError("a history needs a veilcube.Schema; read one with veilcube.Schema.from_toml")
+        require_schema(schema, "a history")
+        if not isinstance(privacy, str):
+            raise QueryError("the privacy of a history is its promise in words; give a text or leave it out")
         queries = LinearQueries.of(workload)
         if queries.schema != schema:
             raise QueryError("the queries of the history are for another schema; build them with the history's schema")
@@ -117,8 +119,8 @@ class History:
     @classmethod
     def merge(cls, *histories: "History") -> "History":
         """Join histories of one table whose noise is independent of each other's; their promises are all kept."""
-        if not histories:
-            raise QueryError("there is no history to merge; give at least one")
+        if not histories or not all(isinstance(history, History) for history in histories):
+            raise QueryError("there is no history to merge; give at least one veilcube.History, and nothing else")
         schema = histories[0].schema
         if any(history.schema != schema for history in histories):
             raise QueryError("the histories are for different schemas; only answers about one schema can be merged")
@@ -132,6 +134,8 @@ class History:
     @classmethod
     def of_release(cls, record: ReleaseRecord, *, most_rows: int = MOST_ROWS) -> "History":
         """Return every measurement of a release as a query with its answer and the exact variance of its noise."""
+        read_kind(record, ReleaseRecord, "a history is read from the record of a release, release.record")
+        most_rows = read_whole(most_rows, "most_rows", 1)
         parts = []
         for measurement in in_force(record.measurements):
             queries, multipliers = measured_queries(record.schema, measurement.operator, most_rows)
@@ -144,10 +148,7 @@ class History:
 
 
 def _numbers(values: ArrayLike, what: str) -> Floats:
-    try:
-        numbers = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as problem:
-        raise QueryError(f"the {what} of a history must be numbers") from problem
+    numbers = read_numbers(values, f"the {what} of a history").copy()
     if not np.isfinite(numbers).all():
         raise QueryError(f"the {what} of a history must be finite; leave out the queries that have none")
     if (np.abs(numbers) > _LARGEST).any():

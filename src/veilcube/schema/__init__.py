@@ -4,7 +4,7 @@ from veilcube.schema.attribute import Attribute, Nominal, Ordinal
 from veilcube.schema.divisions import Bins, Calendar, Division, WholeNumbers, read_date
 from veilcube.schema.hierarchy import Hierarchy, Node
 from veilcube.schema.region import Box, Region
-from veilcube.schema.schema import Schema
+from veilcube.schema.schema import Schema, require_schema
 
 __all__ = [
     "Attribute",
@@ -20,4 +20,5 @@ __all__ = [
     "Schema",
     "WholeNumbers",
     "read_date",
+    "require_schema",
 ]

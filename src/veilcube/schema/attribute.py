@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from veilcube.errors import QueryError, SchemaError, quoted
 from veilcube.schema.divisions import Bound, BoundaryRule, Calendar, CalendarUnit, Division, read_division
 from veilcube.schema.hierarchy import Hierarchy, HierarchySpec, value_text
+from veilcube.system.arguments import is_encodable, read_whole, show
+from veilcube.system.memory import require_cells
 
 OutsidePolicy: TypeAlias = Literal["reject", "clip", "other"]
 MissingPolicy: TypeAlias = Literal["reject", "cell"]
@@ -35,10 +37,12 @@ class Attribute:
             raise SchemaError("an attribute needs a name that is not empty")
         if column is not None and (not isinstance(column, str) or not column):
             raise SchemaError(f"the column of '{name}' must be a name that is not empty")
-        if outside not in policies:
-            raise SchemaError(f"outside='{outside}' is not allowed for '{name}'; use one of {', '.join(policies)}")
-        if missing not in ("reject", "cell"):
-            raise SchemaError(f"missing='{missing}' is not allowed for '{name}'; use 'reject' or 'cell'")
+        if not is_encodable(name) or (column is not None and not is_encodable(column)):
+            raise SchemaError("the name or the column of an attribute holds half of a character; write it as UTF-8")
+        if not isinstance(outside, str) or outside not in policies:
+            raise SchemaError(f"outside={show(outside)} is not allowed for '{name}'; use one of {', '.join(policies)}")
+        if not isinstance(missing, str) or missing not in ("reject", "cell"):
+            raise SchemaError(f"missing={show(missing)} is not allowed for '{name}'; use 'reject' or 'cell'")
         self._name, self._column = name, name if column is None else column
         self._outside, self._missing = outside, missing
 
@@ -84,13 +88,15 @@ class Attribute:
 
     def labels(self) -> list[str]:
         """Return what to print for each cell."""
+        require_cells(self.size, 120, f"listing '{self._name}'")
         stray = [OTHER_LABEL] * (self._outside == "other") + [MISSING_LABEL] * (self._missing == "cell")
         return [self._regular_label(cell) for cell in range(self.regular_size)] + stray
 
     def mask(self, first: int, end: int) -> Mask:
         """Return the cells ``first`` to ``end - 1`` as a boolean mask over the axis."""
+        require_cells(self.size, 24, f"a condition on '{self._name}'")
         chosen = np.zeros(self.size, dtype=np.bool_)
-        chosen[first:end] = True
+        chosen[read_whole(first, "the first cell", 0) : read_whole(end, "the cell after the last one", 0)] = True
         return chosen
 
     def cells_of(self, value: Bound) -> tuple[int, int]:
@@ -200,10 +206,12 @@ class Ordinal(Attribute):
 
     def centres(self) -> NDArray[np.float64]:
         """Return the number that stands for each regular cell in sums and means."""
+        require_cells(self.size, 48, f"listing the numbers of '{self._name}'")
         return np.array([self._division.centre(cell) for cell in range(self.regular_size)], dtype=np.float64)
 
     def spans(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the least and the largest number that each regular cell may hold."""
+        require_cells(self.size, 120, f"listing the bounds of '{self._name}'")
         ends = np.array([self._division.span(cell) for cell in range(self.regular_size)], dtype=np.float64)
         return ends[:, 0], ends[:, 1]
 
@@ -304,7 +312,7 @@ def read_attribute(facts: Mapping[str, object]) -> Attribute:
     name = rest.get("name", "?")
     if not isinstance(kind, str) or kind not in allowed:
         raise SchemaError(f'attribute \'{name}\' needs kind = "ordinal" or kind = "nominal"')
-    unknown = sorted(set(rest) - set(allowed[kind]))
+    unknown = sorted(map(str, set(rest) - set(allowed[kind])))
     if unknown:
         raise SchemaError(
             f"attribute '{name}' has unknown settings: {', '.join(unknown)}; allowed are {', '.join(allowed[kind])}"

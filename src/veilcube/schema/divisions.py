@@ -365,7 +365,7 @@ def read_division(low: object, high: object, edges: Sequence[float] | None, unit
             "an ordinal attribute needs low and high, or edges; take them from public knowledge, not the table"
         )
     if unit is not None or isinstance(low, str | date):
-        return Calendar.between(low, high, unit or "day")
+        return Calendar.between(low, high, "day" if unit is None else unit)
     if isinstance(low, Integral) and isinstance(high, Integral) and not {bool} & {type(low), type(high)}:
         return WholeNumbers(int(low), int(high))
     raise SchemaError("low and high must be whole numbers or dates; use edges=[...] for bins of real numbers")

@@ -9,6 +9,7 @@ from typing import TypeAlias, Union
 import numpy as np
 
 from veilcube.errors import SchemaError, quoted
+from veilcube.system.arguments import is_encodable
 
 HierarchySpec: TypeAlias = Mapping[str, Union["HierarchySpec", Sequence[Union[str, "HierarchySpec"]]]]
 
@@ -81,10 +82,12 @@ class Hierarchy:
 
     def run_of(self, name: str) -> tuple[int, int] | None:
         """Return the half-open run of leaves below the node called ``name``, or None if there is no such node."""
-        return self.runs.get(name)
+        return self.runs.get(name) if isinstance(name, str) else None
 
     def require_leaves(self, values: Sequence[str]) -> None:
         """Refuse a hierarchy that misses one of these values or has another one."""
+        if not isinstance(values, Sequence) or not all(isinstance(value, str) for value in values):
+            raise SchemaError("the values of a hierarchy are a list of texts")
         ours, theirs = set(self.leaves), set(values)
         missed = [value for value in values if value not in ours]
         if missed:
@@ -128,7 +131,10 @@ def _children_of(name: str, spec: object) -> list[tuple[str, object]]:
                 f"{_place(name)} holds something that is not a value; use missing='cell' for missing ones"
             )
         else:
-            found.append((value_text(entry), _VALUE))
+            text = value_text(entry)
+            if not is_encodable(text):
+                raise SchemaError(f"{_place(name)} holds half of a character; write values as UTF-8")
+            found.append((text, _VALUE))
     return found
 
 

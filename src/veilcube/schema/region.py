@@ -14,7 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.schema.bitbox import BitBox, intersect_all, unite_all
+from veilcube.system.memory import require_cells
 
+# A mask, the numbers of its cells, and a copy of each while it is looked at.
+BYTES_PER_CELL = 24
 Axis: TypeAlias = NDArray[np.bool_] | None  # None: every cell of the axis
 
 
@@ -41,6 +44,7 @@ class Box:
     def mask(self, axis: int) -> NDArray[np.bool_]:
         """Return the chosen cells of one axis as a mask."""
         chosen = self.axes[axis]
+        require_cells(self.shape[axis], BYTES_PER_CELL, "a question")
         return np.ones(self.shape[axis], dtype=np.bool_) if chosen is None else chosen
 
     def indices(self, axis: int) -> NDArray[np.int64]:
@@ -91,6 +95,7 @@ class Region:
 
     def reached(self, axis: int) -> NDArray[np.bool_]:
         """Return the cells of one axis that any cell of the region lies in, as a mask."""
+        require_cells(self.shape[axis], BYTES_PER_CELL, "a question")
         chosen = np.zeros(self.shape[axis], dtype=np.bool_)
         for box in self.boxes:
             chosen |= box.mask(axis)

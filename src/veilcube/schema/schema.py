@@ -112,12 +112,12 @@ class Schema:
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> "Schema":
         """Rebuild from ``to_dict`` or from the content of a schema file."""
-        entries = data.get("attribute")
+        entries = data.get("attribute") if isinstance(data, Mapping) else None
         if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
             raise SchemaError(
                 "a schema file holds [[attribute]] tables; run 'veilcube schema draft TABLE' for a template"
             )
-        unknown = sorted(set(data) - {"attribute"})
+        unknown = sorted(map(str, set(data) - {"attribute"}))
         if unknown:
             raise SchemaError(
                 f"the schema has unknown parts: {', '.join(unknown)}; only [[attribute]] tables are allowed"
@@ -147,3 +147,10 @@ class Schema:
     def from_toml(cls, path: str | Path) -> "Schema":
         """Read a schema file."""
         return cls.from_dict(read_toml(path))
+
+
+def require_schema(schema: object, user: str) -> Schema:
+    """Return a schema that a question is about; ``user`` says what needs it."""
+    if not isinstance(schema, Schema):
+        raise QueryError(f"{user} needs a veilcube.Schema; read one with veilcube.Schema.from_toml")
+    return schema

@@ -9,13 +9,14 @@ import tomli_w
 
 from veilcube.errors import SchemaError
 from veilcube.system import read_text
+from veilcube.system.arguments import read_path
 
 MAX_BYTES = 16 * 2**20
 
 
 def read_toml(path: str | Path) -> dict[str, object]:
     """Return the content of a schema file as plain data, dates as ISO texts."""
-    path = Path(path)
+    path = read_path(path, "the path of a schema file", SchemaError)
     try:
         if path.stat().st_size > MAX_BYTES:
             raise SchemaError(f"the schema file {path} is larger than {MAX_BYTES // 2**20} MiB")
@@ -45,7 +46,7 @@ def write_toml(attributes: Sequence[Mapping[str, object]], path: str | Path | No
     text = "\n".join(_attribute_text(facts) for facts in attributes)
     if path is not None:
         try:
-            Path(path).write_text(text, encoding="utf-8")
+            read_path(path, "the path of a schema file", SchemaError).write_text(text, encoding="utf-8")
         except OSError as problem:
             raise SchemaError(f"cannot write the schema file {path}: {problem.strerror}") from problem
     return text

@@ -15,6 +15,7 @@ from veilcube.errors import LedgerError, TableError, VeilcubeError
 from veilcube.privacy import EpsilonLike, Neighbours, PrivacyUnit
 from veilcube.privacy.secrecy import leaves_no_trace
 from veilcube.schema import Schema
+from veilcube.system.arguments import read_text
 
 # Beyond this, fitting would take longer than a refusal may; who wants more fits the history with open eyes.
 MOST_ANSWERS_TO_LEARN_FROM = 1500
@@ -48,6 +49,10 @@ def protect(
         )
     if analyst is None and analyst_epsilon is not None:
         raise LedgerError("analyst_epsilon is the share of an analyst; name the analyst too")
+    if analyst is not None:
+        read_text(analyst, "the analyst", LedgerError)
+    if table is not None:
+        read_text(table, "table, the name of a table in a database,", TableError)
     rows = _rows_of(source, schema, person, max_rows, table)
     relation = Neighbours.read(neighbours)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)

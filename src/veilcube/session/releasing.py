@@ -7,28 +7,29 @@ leaves ``release`` holds nothing private.
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
-from math import prod
 from pathlib import Path
 
 from veilcube.analyst import Release
-from veilcube.curator.capacity import require_memory
+from veilcube.curator.capacity import WAYS_OUT, WORKING_BYTES
 from veilcube.curator.counting import Progress, count, count_tables
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger, Receipt
 from veilcube.curator.mechanisms import LinearMechanism, mechanism_for
 from veilcube.curator.noise import discrete_laplace
 from veilcube.curator.tally import Tally
-from veilcube.errors import LedgerError, PlanError, TableError
+from veilcube.errors import CapacityError, LedgerError, PlanError, TableError
 from veilcube.operators.components import Axes
 from veilcube.operators.marginals import MarginalsOperator
 from veilcube.planner import Marginals, Plan, Strategy
 from veilcube.planner import plan as make_plan
 from veilcube.planner.candidates import fitting_strategy, named_strategy
-from veilcube.privacy import EpsilonLike, PrivacyStatement, PrivacyUnit, read_epsilon
+from veilcube.privacy import EpsilonLike, Neighbours, PrivacyStatement, PrivacyUnit, read_epsilon
 from veilcube.privacy.secrecy import leaves_no_trace, paid_for
 from veilcube.query import Workload
 from veilcube.release import NoisyMeasurement, ReleaseRecord, require_savable
 from veilcube.schema import Schema
+from veilcube.system.arguments import read_kind, read_progress, read_text
+from veilcube.system.memory import require_memory
 
 
 @leaves_no_trace
@@ -56,6 +57,8 @@ def release(
     neighbours are "add-remove".
     """
     account = _open_account(ledger, dataset)
+    _check_wishes(plan, strategy, neighbours, analyst)
+    read_progress(progress, TableError)
     if isinstance(source, Cube) and (schema, person, max_rows) != (None, None, None):
         raise TableError("a cube brings its own schema and privacy unit; leave out schema, person and max_rows")
     wishes = (plan, epsilon, strategy, neighbours, workload)
@@ -72,19 +75,31 @@ def release(
     return _measure(counted, chosen, account, analyst)
 
 
+def _check_wishes(plan: object, strategy: object, neighbours: object, analyst: object) -> None:
+    if plan is not None:
+        read_kind(plan, Plan, "plan is what veilcube.plan returns", PlanError)
+    if strategy is not None and not isinstance(strategy, Strategy):
+        read_text(strategy, "the strategy", PlanError)
+    if neighbours is not None:
+        Neighbours.read(neighbours)  # type: ignore[arg-type]
+    if analyst is not None:
+        read_text(analyst, "the analyst", LedgerError)
+
+
 def _measure(counted: Cube | Tally, chosen: Plan, account: tuple[Ledger, str] | None, analyst: str | None) -> Release:
     """Charge for a plan, and only then carry it out."""
     mechanism = LinearMechanism() if isinstance(counted, Tally) else mechanism_for(chosen)
     statement, parts = mechanism.claim(chosen), chosen.parts
-    rows = sum(prod(operator.measurement_shape) for operator, _ in parts)
-    cells = 0 if isinstance(counted, Tally) else chosen.schema.cells
-    require_memory(8 * (cells + 2 * rows), "drawing the noise")
-    # What could not be kept or saved must not be paid for.
+    # What could not be carried out, kept or saved must not be paid for.
+    require_memory(8 * mechanism.words_to_measure(chosen), "drawing the noise", WAYS_OUT, beside=WORKING_BYTES)
     chosen.require_range()
     require_savable(chosen.schema, statement, parts, chosen.to_dict())
     purpose = f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}"
     with _paying(account, statement, purpose, analyst) as receipt:
-        measurements = paid_for(lambda: _carry_out(counted, chosen, receipt))
+        try:
+            measurements = paid_for(lambda: _carry_out(counted, chosen, receipt))
+        except MemoryError:
+            raise CapacityError(_out_of_memory(account)) from None
         return Release(_record(chosen.schema, chosen, receipt.statement, measurements))
 
 
@@ -92,6 +107,12 @@ def _carry_out(counted: Cube | Tally, chosen: Plan, receipt: Receipt) -> tuple[N
     if isinstance(counted, Tally):
         return LinearMechanism().measure(counted, chosen, receipt, discrete_laplace)
     return mechanism_for(chosen).measure(counted, chosen, receipt, discrete_laplace)
+
+
+def _out_of_memory(account: tuple[Ledger, str] | None) -> str:
+    """Say what is left of a release that other programs took the memory from: memory was there when it was asked."""
+    charged = "" if account is None else f"; the budget of '{account[1]}' is charged all the same"
+    return f"memory ran out while the noise was drawn, so there is no release{charged}; free some before the next one"
 
 
 def _tables_of(chosen: Plan) -> tuple[Axes, ...]:

@@ -5,6 +5,7 @@ import pytest
 from veilcube.curator import capacity
 from veilcube.errors import CapacityError
 from veilcube.schema import Ordinal, Schema
+from veilcube.system import memory
 
 GIBIBYTE = 2**30
 
@@ -19,13 +20,13 @@ def test_a_cube_that_fits_is_all_zero() -> None:
 def test_the_refusal_tells_what_is_needed_what_there_is_and_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(capacity, "available_memory", lambda: 3 * GIBIBYTE)
+    monkeypatch.setattr(memory, "available_memory", lambda: 3 * GIBIBYTE)
     with pytest.raises(CapacityError, match=r"536,870,912 cells and needs 4\.0 GiB, but only 3\.0 GiB .* coarser bins"):
         capacity.zero_counts(Schema([Ordinal("a", 1, 2**29)]))
 
 
 def test_a_task_that_needs_too_much_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capacity, "available_memory", lambda: GIBIBYTE)
-    capacity.require_memory(GIBIBYTE, "drawing the noise")
+    monkeypatch.setattr(memory, "available_memory", lambda: GIBIBYTE)
+    memory.require_memory(GIBIBYTE, "drawing the noise")
     with pytest.raises(CapacityError, match=r"drawing the noise needs 2\.0 GiB, but only 1\.0 GiB"):
-        capacity.require_memory(2 * GIBIBYTE, "drawing the noise")
+        memory.require_memory(2 * GIBIBYTE, "drawing the noise")

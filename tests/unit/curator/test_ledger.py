@@ -220,25 +220,27 @@ def nested(depth: int) -> PrivacyStatement:
 
 
 @pytest.mark.parametrize(
-    "statement",
+    "make",
     [
-        None,
-        "epsilon 1",
-        dataclasses.replace(laplace_statement(1), epsilon=1.5),
-        dataclasses.replace(laplace_statement(1), epsilon=float("inf")),
-        dataclasses.replace(laplace_statement(1), epsilon=Fraction(0), event=SequentialEvent(())),
-        dataclasses.replace(laplace_statement(1), epsilon=Fraction(10**9 + 1)),
-        dataclasses.replace(laplace_statement(1), epsilon=Fraction(3**800 + 1, 3**800)),
-        dataclasses.replace(laplace_statement(1), event=LaplaceEvent(1, Fraction(10**5000))),
-        laplace_statement(1, unit=PrivacyUnit.person("\ud800", 1)),
-        nested(100),
+        lambda: None,
+        lambda: "epsilon 1",
+        lambda: dataclasses.replace(laplace_statement(1), epsilon=1.5),
+        lambda: dataclasses.replace(laplace_statement(1), epsilon=float("inf")),
+        lambda: dataclasses.replace(laplace_statement(1), epsilon=Fraction(0), event=SequentialEvent(())),
+        lambda: dataclasses.replace(laplace_statement(1), epsilon=Fraction(10**9 + 1)),
+        lambda: dataclasses.replace(laplace_statement(1), epsilon=Fraction(3**800 + 1, 3**800)),
+        lambda: dataclasses.replace(laplace_statement(1), event=LaplaceEvent(1, Fraction(10**5000))),
+        lambda: laplace_statement(1, unit=PrivacyUnit.person("\ud800", 1)),
+        lambda: nested(100),
     ],
     ids=range(10),
 )
-def test_a_statement_that_cannot_be_kept_is_refused_and_charges_nothing(book: Ledger, statement: object) -> None:
+def test_a_statement_that_cannot_be_kept_is_refused_and_charges_nothing(
+    book: Ledger, make: Callable[[], object]
+) -> None:
     book.create("adult", 10**9)
     with pytest.raises((LedgerError, PrivacyError)):
-        book.charge("adult", statement, purpose="none")
+        book.charge("adult", make(), purpose="none")
     assert book.history() == []
 
 

@@ -133,9 +133,9 @@ def test_cells_that_are_no_array_of_finite_numbers_are_refused(cells: object) ->
 
 @pytest.mark.parametrize("passes", [-1, 1.5, True, None, "2"])
 def test_passes_must_be_a_whole_number(passes: object) -> None:
-    with pytest.raises(QueryError, match="passes must be a whole number of at least 0"):
+    with pytest.raises(QueryError, match="passes must be a whole number from 0 to 10,000"):
         smooth([1, 2], passes)  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="passes must be a whole number of at least 0"):
+    with pytest.raises(QueryError, match="passes must be a whole number from 0 to 10,000"):
         smoothed_difference_stddev(passes, 2, 1.0)  # type: ignore[arg-type]
 
 

@@ -100,6 +100,11 @@ class MarginalsFirstEstimate:
         return found
 
     def _foretold_rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
+        if len(low) > MOST_GROUPS:
+            raise QueryError(
+                f"maximum entropy foretells at most {MOST_GROUPS:,} counts that lie in no measured table at once, not "
+                f"{len(low):,}; ask for fewer, for marginals, or with estimator='least_squares'"
+            )
         lengths = (high - low + 1).astype(np.float64)
         kinds, owner = np.unique(lengths < np.array(self.operator.cell_shape), axis=0, return_inverse=True)
         value, stddev = np.empty(len(low)), np.empty(len(low))

@@ -25,8 +25,8 @@ from veilcube.operators.grouping import group_of
 from veilcube.operators.marginals import MarginalsOperator
 from veilcube.operators.moments import Moments
 from veilcube.privacy.noise import DiscreteLaplace
-from veilcube.release.memory import available_memory
 from veilcube.schema import Box, Region
+from veilcube.system.memory import available_memory
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

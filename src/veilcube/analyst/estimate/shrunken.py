@@ -28,8 +28,8 @@ from veilcube.operators.block_sums import BlockSums
 from veilcube.operators.cells_and_regions import CellsAndRegions
 from veilcube.operators.parallel import compiled, share_out
 from veilcube.release import ReleaseRecord
-from veilcube.release.memory import available_memory, format_bytes
 from veilcube.schema import Nominal, Region
+from veilcube.system.memory import available_memory, format_bytes
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

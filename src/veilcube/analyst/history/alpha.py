@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.analyst.history.spectrum import Spectrum
+from veilcube.errors import QueryError
+from veilcube.system.arguments import read_real, show
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +29,18 @@ class AlphaSearch:
     alphas: Floats
     errors: Floats
     best: float
+
+
+def read_alpha(alpha: object, words: str = "") -> float:
+    """Return an alpha that is given as a number; ``words`` are those that may stand in its place."""
+    try:
+        number = read_real(alpha, "alpha", infinite=True)
+    except QueryError:
+        number = -1.0
+    if number < 0:
+        allowed = f"{words}, or a number from 0 to infinity" if words else "a number from 0 to infinity here"
+        raise QueryError(f"alpha is {allowed}, not {show(alpha)}")
+    return number
 
 
 def leave_one_out(spectrum: Spectrum, scales: Floats) -> AlphaSearch:

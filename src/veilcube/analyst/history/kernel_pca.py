@@ -11,12 +11,11 @@ known exactly, such as the total, is imposed (``conditioning``).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.history.alpha import AlphaSearch, cross_validate, leave_one_out
+from veilcube.analyst.history.alpha import AlphaSearch, cross_validate, leave_one_out, read_alpha
 from veilcube.analyst.history.conditioning import Conditioning
 from veilcube.analyst.history.kernel import ProductKernel
 from veilcube.analyst.history.prior import Prior, promises_of_prior, read_prior
@@ -29,7 +28,8 @@ from veilcube.privacy.statement import join_promises
 from veilcube.query import Answer, Answers, LinearQueries, Workload
 from veilcube.query.confidence import read_confidence
 from veilcube.release import History
-from veilcube.release.memory import available_memory, format_bytes
+from veilcube.system.arguments import read_real, read_whole
+from veilcube.system.memory import available_memory, format_bytes
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +38,8 @@ _MATRICES = 5
 _QUERIES_AT_ONCE = 1024
 # The share of the total that exact answers may leave open and still count as telling all of it.
 _KNOWN = 1e-12
+# Squares of larger totals would leave floating point, as those of larger answers would.
+LARGEST_TOTAL = 1e60
 # The share of a query's length that its mean must have for the query to say something of the total.
 _SAYS_NOTHING = 1e-9
 
@@ -70,9 +72,8 @@ class KernelPCA:
     folds: int = 5
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.alpha, Real) and not isinstance(self.alpha, bool) and float(self.alpha) >= 0
-        if not is_number and self.alpha not in ("loo", "cv", "likelihood"):
-            raise QueryError('alpha is "loo", "cv", "likelihood", or a number from 0 to infinity')
+        if not (isinstance(self.alpha, str) and self.alpha in ("loo", "cv", "likelihood")):
+            object.__setattr__(self, "alpha", read_alpha(self.alpha, '"loo", "cv", "likelihood"'))
         if isinstance(self.folds, bool) or not isinstance(self.folds, int) or self.folds < 2:
             raise QueryError("cross-validation needs a whole number of folds, at least 2")
 
@@ -197,11 +198,13 @@ class KernelPCAModel:
 
     def with_alpha(self, alpha: float) -> "KernelPCAModel":
         """Return what the same decomposition gives for another alpha; the total stays known, shrunk or free."""
-        return KernelPCAModel(self._parts, self._spectrum, _read_alpha(alpha), None)
+        return KernelPCAModel(self._parts, self._spectrum, read_alpha(alpha), None)
 
     def values_for(self, workload: Workload | LinearQueries, alphas: Sequence[float]) -> Floats:
         """Return the bare answers for several alphas, (alphas, queries): to see what alpha does."""
-        queries, tried = self._checked(workload), [_read_alpha(alpha) for alpha in alphas]
+        if isinstance(alphas, str) or not isinstance(alphas, Sequence | np.ndarray):
+            raise QueryError("the alphas are a list of numbers from 0 to infinity; put a single one into a list")
+        queries, tried = self._checked(workload), [read_alpha(alpha) for alpha in alphas]
         found = np.empty((len(tried), len(queries)))
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
             part = self._project(queries[start : start + _QUERIES_AT_ONCE])
@@ -254,7 +257,7 @@ class KernelPCAModel:
 
     def eigenqueries(self, first: int = 10) -> Eigenqueries:
         """Return the surest eigenqueries, for inspection."""
-        spectrum = self._spectrum
+        first, spectrum = read_whole(first, "the number of eigenqueries", 0), self._spectrum
         order = np.argsort(-spectrum.values, kind="stable")
         kept = order[spectrum.values[order] > spectrum.rounding][:first]
         roots = np.sqrt(spectrum.values[kept])
@@ -281,18 +284,14 @@ def _free_drift(parts: _Parts, covered: Floats, squares: Floats) -> Floats | Non
     return None
 
 
-def _read_alpha(alpha: float) -> float:
-    if isinstance(alpha, str):
-        raise QueryError("alpha is a number from 0 to infinity here; it is chosen by a word in KernelPCA alone")
-    return float(KernelPCA(alpha=alpha).alpha)
-
-
 def _read_total(total: float | None) -> float | None:
     if total is None:
         return None
-    if isinstance(total, bool) or not isinstance(total, Real) or not 0 <= float(total) < float("inf"):
-        raise QueryError("the total is the number of rows of the table, 0 or more; leave it out if it is not known")
-    return float(total)
+    if not 0 <= (rows := read_real(total, "the total")) <= LARGEST_TOTAL:
+        raise QueryError(
+            "the total is the number of rows of the table, from 0 to 1e60; leave it out if it is not known"
+        )
+    return rows
 
 
 def _require_memory(answers: int) -> None:

@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
-from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.analyst.history.alpha import read_alpha
 from veilcube.analyst.history.conditioning import Conditioning
 from veilcube.analyst.history.gibbs_fit import choose_alpha, fit_chains
 from veilcube.analyst.history.gibbs_sgd import descend
@@ -40,6 +40,7 @@ from veilcube.analyst.history.whitening import Combinations
 from veilcube.errors import QueryError
 from veilcube.privacy.statement import join_promises
 from veilcube.release import History
+from veilcube.system.arguments import read_choice, read_progress, read_real, read_whole
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float | None], None]
@@ -47,6 +48,8 @@ Progress = Callable[[float | None], None]
 ENGINES = ("auto", "exact", "gibbs", "sgd")
 # Misfit of answers that can be met, in units of their noise, beyond which the fit is said not to have converged.
 _CONVERGED = 0.5
+# As for answers: what is far beyond any table would leave floating point.
+LARGEST_TOTAL = 1e60
 # Exact answers beyond this number are not compared with each other before the fit: it takes the cube of it.
 _MOST_COMPARED = 2000
 
@@ -68,13 +71,13 @@ class MaxEntropy:
     rate: float = 1e-4
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.alpha, Real) and not isinstance(self.alpha, bool) and float(self.alpha) >= 0
-        if not is_number and self.alpha != "auto":
-            raise QueryError('alpha is "auto" or a number from 0 to infinity')
-        if self.engine not in ENGINES:
-            raise QueryError(f"the engine is one of {', '.join(ENGINES)}")
-        if isinstance(self.steps, bool) or not isinstance(self.steps, Integral) or self.steps < 1 or not self.rate > 0:
-            raise QueryError("the published descent needs steps of 1 or more and a rate above 0")
+        if not (isinstance(self.alpha, str) and self.alpha == "auto"):
+            object.__setattr__(self, "alpha", read_alpha(self.alpha, '"auto"'))
+        read_choice(self.engine, "the engine", ENGINES)
+        read_whole(self.seed, "the seed", 0)
+        read_whole(self.steps, "the number of steps of the published descent", 1)
+        if read_real(self.rate, "the rate of the published descent") <= 0:
+            raise QueryError("the rate of the published descent must be above 0")
 
     def fit(
         self, history: HistorySource, total: float | None = None, progress: Progress | None = None
@@ -84,7 +87,7 @@ class MaxEntropy:
         ``total`` is the number of rows, if it is known; else it is estimated, and answers carry its variance.
         ``progress`` is called with the share of the work that is done.
         """
-        learned, advance = read_history(history), progress or (lambda _: None)
+        learned, advance = read_history(history), read_progress(progress) or (lambda _: None)
         if learned.covariance is not None:
             warnings.warn(
                 "maximum entropy takes the noise of different answers as independent; "
@@ -202,6 +205,9 @@ def _refuse_contradictions(history: History, prior: tuple[Floats, ...], total: f
 def _read_total(total: float | None) -> Total | None:
     if total is None:
         return None
-    if isinstance(total, bool) or not isinstance(total, Real) or not 0 < float(total) < float("inf"):
-        raise QueryError("the total is the number of rows of the table, above 0; leave it out if it is not known")
-    return Total(float(total), 0.0)
+    rows = read_real(total, "the total")
+    if not 0 < rows <= LARGEST_TOTAL:
+        raise QueryError(
+            "the total is the number of rows of the table, above 0 and at most 1e60; leave it out if it is not known"
+        )
+    return Total(rows, 0.0)

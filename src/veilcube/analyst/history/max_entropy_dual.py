@@ -97,7 +97,7 @@ class DualProblem:
 
 def box(alpha: float, noise: Floats) -> Floats:
     """Return β_i = α n / b_i, where b_i/n is the scale of the share's Laplace noise; endless where it has none."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.minimum(alpha * np.sqrt(2.0) / noise, LARGEST_WEIGHT) if alpha > 0 else np.zeros(noise.size)
 
 

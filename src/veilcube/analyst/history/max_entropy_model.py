@@ -15,11 +15,12 @@ from veilcube.analyst.history.max_entropy_error import ErrorModel
 from veilcube.analyst.history.max_entropy_total import Total
 from veilcube.analyst.history.max_entropy_universe import Universe, require_few_cells
 from veilcube.analyst.synthesis import format_for, rows_to_pandas, write_rows
-from veilcube.errors import QueryError
+from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.privacy.deviations import widest_deviations
 from veilcube.query import Answer, Answers, LinearQueries, Workload
 from veilcube.query.confidence import read_confidence
 from veilcube.schema import Schema
+from veilcube.system.arguments import read_path, read_progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +103,9 @@ class MaxEntropyModel:
 
     def distribution(self, names: Sequence[str] | str) -> Floats:
         """Return the estimated joint distribution of some attributes: one axis for each, adding up to 1."""
-        listed = [names] if isinstance(names, str) else list(names)
+        listed = [names] if isinstance(names, str) else names
+        if not isinstance(listed, Sequence):
+            raise QueryError("a distribution is over a list of attributes; name them")
         axes = [self.schema.axis(name) for name in listed]
         if not axes or len(set(axes)) != len(axes):
             raise QueryError("a distribution is over one or more attributes, each named once")
@@ -128,10 +131,12 @@ class MaxEntropyModel:
         Without a path they come as a pandas frame. With one they are written to a .csv, .csv.gz or .parquet file part
         by part, so their number is limited by the disk only.
         """
-        if path is not None:
-            format_for(path)  # a name that will not do is told before the rows are drawn
+        target = None if path is None else read_path(path, "the path of synthetic rows", ReleaseFileError)
+        if target is not None:
+            format_for(target)  # a name that will not do is told before the rows are drawn
+        read_progress(progress)
         count = max(1, round(self._total.value)) if n is None else n
         parts = self.rows(count)
-        if path is None:
+        if target is None:
             return rows_to_pandas(self.schema, parts, int(count))
-        return write_rows(self.schema, parts, int(count), Path(path), self.privacy, progress)
+        return write_rows(self.schema, parts, int(count), target, self.privacy, progress)

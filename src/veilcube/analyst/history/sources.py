@@ -5,6 +5,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from veilcube.errors import QueryError
 from veilcube.release import History, ReleaseRecord
+from veilcube.system.arguments import DEEPEST_LIST
 
 
 @runtime_checkable
@@ -37,7 +38,7 @@ class HasFacts(Protocol):
 HistorySource: TypeAlias = History | ReleaseRecord | HasRecord | HasAnswered | Sequence["HistorySource"]
 
 
-def read_history(source: HistorySource) -> History:
+def read_history(source: HistorySource, depth: int = 0) -> History:
     """Return one history of everything that ``source`` holds; the parts' noise must be independent of each other."""
     if isinstance(source, History):
         return source
@@ -55,7 +56,9 @@ def read_history(source: HistorySource) -> History:
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         if not source:
             raise QueryError("the history is empty, so it teaches nothing; give at least one history or release")
-        return History.merge(*(read_history(part) for part in source))
+        if depth > DEEPEST_LIST:
+            raise QueryError("the history has lists in lists without end; give a list of histories and releases")
+        return History.merge(*(read_history(part, depth + 1) for part in source))
     raise QueryError(
         "history is a veilcube.History, a release, the history of a ledger's dataset, or a list of these, "
         f"not {type(source).__name__}"

@@ -175,7 +175,8 @@ def read_names(names: Sequence[str] | None, size: int) -> tuple[str, ...]:
     """Return one name per answer: the given ones, which must differ, or q1, q2, and so on."""
     if names is None:
         return tuple(f"q{index + 1}" for index in range(size))
-    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+    listed = isinstance(names, Sequence) and not isinstance(names, str)
+    if not listed or not all(isinstance(name, str) and name for name in names):
         raise QueryError("names must be a list of texts, one for each answer")
     if len(names) != size:
         raise QueryError(f"there are {size} answers but {len(names)} names; give one name for each answer")

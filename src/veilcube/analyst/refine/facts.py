@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from veilcube.analyst.refine.sentences import quoted, read_sentence, scale_to_usual_size
 from veilcube.errors import QueryError
+from veilcube.system.arguments import read_choice
+from veilcube.system.arguments import read_numbers as read_any_numbers
 
 Floats = NDArray[np.float64]
 FactSource = Literal["unstated", "public", "exact private statistic"]
@@ -32,8 +34,7 @@ class Fact:
 
     def __post_init__(self) -> None:
         read_sentence(self.sentence)
-        if self.source not in _SOURCES:
-            raise QueryError(f"the source of a fact must be one of {', '.join(_SOURCES)}, not {self.source!r}")
+        read_choice(self.source, "the source of a fact", _SOURCES)
 
 
 Constraints = str | Fact | Iterable[str | Fact]
@@ -155,10 +156,7 @@ def _read_matrix(
 
 def read_numbers(numbers: ArrayLike, name: str) -> Floats:
     """Return an array of finite numbers, or refuse it under its parameter's name."""
-    try:
-        array = np.asarray(numbers, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise QueryError(f"{name} must be an array of numbers; it holds something else or has uneven rows") from problem
+    array = read_any_numbers(numbers, name)
     if not np.isfinite(array).all():
         raise QueryError(f"{name} must hold finite numbers; it has a NaN or an infinite entry")
     return array

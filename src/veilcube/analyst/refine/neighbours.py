@@ -11,6 +11,8 @@ from veilcube.privacy.neighbours import Neighbours
 
 Floats = NDArray[np.float64]
 
+# Squares of larger weights would leave floating point.
+LARGEST_WEIGHT = 1e150
 _MOST_ENTRIES = 20_000_000
 
 
@@ -49,8 +51,13 @@ def read_query(query: Mapping[str, ArrayLike] | ArrayLike | None) -> tuple[tuple
         return None, None
     names: tuple[str, ...] | None = None
     if isinstance(query, Mapping):
-        names, query = tuple(query), np.array([read_numbers(row, "query") for row in query.values()])
+        names, rows = tuple(query), [read_numbers(row, "query") for row in query.values()]
+        if len({row.shape for row in rows}) > 1:
+            raise QueryError("every answer of the query needs as many numbers as the others: one for each cell")
+        query = np.array(rows)
     matrix = read_numbers(query, "query")
+    if matrix.size and np.abs(matrix).max() > LARGEST_WEIGHT:
+        raise QueryError(f"query must hold numbers of at most {LARGEST_WEIGHT:g} in size; choose a larger unit")
     if matrix.ndim != 2 or not matrix.size:
         raise QueryError(f"query must have one row per answer and one column per cell, not the shape {matrix.shape}")
     return names, matrix

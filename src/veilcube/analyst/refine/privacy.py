@@ -24,6 +24,7 @@ from veilcube.analyst.refine.verdict import RefinementPrivacy, explain
 from veilcube.analyst.release import Release
 from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy.neighbours import Neighbours
+from veilcube.system.arguments import read_kind
 
 Floats = NDArray[np.float64]
 
@@ -77,7 +78,10 @@ def refinement_privacy(
     >>> round(check.rho, 9), check.explanation[0]
     (1.0, "the constraint 'q1 + q2 = c1' was published exactly: one record changes it")
     """
+    if D is not None and A is None:
+        raise QueryError("D says which share of each fact goes to each answer of A; give A too, or leave D out")
     if release is not None:
+        read_kind(release, Release, "release is a veilcube.Release")
         others = (A, B, D, names, covariance, pairs, query, scale, epsilon, coordinates)
         if any(other is not None for other in others) or not isinstance(data_dependent, bool):
             raise QueryError("a release brings its own noise and neighbours; give it and the constraints alone")
@@ -219,7 +223,10 @@ def _count_answers(
 def _read_flags(data_dependent: bool | Sequence[bool], system: FactSystem, has_matrix: bool) -> NDArray[np.bool_]:
     """Return for each fact whether it follows the table; for a refinement without facts, one flag for all of them."""
     count = len(system) or int(has_matrix)
-    flags = np.asarray(data_dependent)
+    try:
+        flags = np.asarray(data_dependent)
+    except (TypeError, ValueError, RecursionError):
+        flags = np.zeros(0)
     if flags.dtype != np.bool_ or flags.shape not in ((), (count,)):
         raise QueryError(f"data_dependent must be True, False, or one of them for each of the {count} facts")
     follows = np.broadcast_to(flags, count).copy()
@@ -252,7 +259,8 @@ def _read_noise(scale: ArrayLike | None, epsilon: float | None, differences: Flo
 def _read_coordinates(coordinates: Sequence[int | str] | None, names: Sequence[str]) -> tuple[int, ...]:
     if coordinates is None:
         return tuple(range(len(names)))
-    if isinstance(coordinates, str | int) or not len(coordinates):
+    listed = isinstance(coordinates, Sequence | np.ndarray) and not isinstance(coordinates, str)
+    if not listed or not len(coordinates):
         raise QueryError(
             "coordinates must be a list of refined answers, by position or name, with at least one of them"
         )

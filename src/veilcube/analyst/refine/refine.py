@@ -22,7 +22,8 @@ from veilcube.analyst.refine.refined_release import RefinedRelease, refine_relea
 from veilcube.analyst.refine.release_facts import KnownCounts, ReleaseConstraints
 from veilcube.analyst.release import Release
 from veilcube.errors import QueryError
-from veilcube.query.confidence import read_confidence, read_flag
+from veilcube.query.confidence import read_confidence
+from veilcube.system.arguments import read_flag
 
 Floats = NDArray[np.float64]
 

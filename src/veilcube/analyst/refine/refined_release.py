@@ -92,7 +92,7 @@ class RefinedRelease(Release):
         raise QueryError("a refined release has no guaranteed intervals; ask the release itself, .unrefined, for them")
 
     def _estimate(self, name: str) -> Estimate:
-        if name not in self._chosen:
+        if not isinstance(name, str) or name not in self._chosen:
             raise QueryError(
                 f"a refined release has one estimator, '{ESTIMATOR}'; ask .unrefined for those of the release itself"
             )

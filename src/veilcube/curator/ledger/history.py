@@ -11,7 +11,7 @@ from veilcube.curator.protected.moment import Moment
 from veilcube.errors import LedgerError, VeilcubeError
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.release.history import History
-from veilcube.schema import Schema
+from veilcube.schema import Schema, require_schema
 
 
 class LedgerHistory(list[Charge]):
@@ -58,7 +58,7 @@ class LedgerHistory(list[Charge]):
 
     def under(self, schema: Schema) -> "LedgerHistory":
         """Return the history with the answers to questions that were asked under one schema."""
-        fingerprint = schema.fingerprint()
+        fingerprint = require_schema(schema, "the part of a history under one schema").fingerprint()
         kept = [answer for answer in self._answers if answer.schema == fingerprint]
         return LedgerHistory(self, kept, self._schemas)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from veilcube.curator.ledger.layout import APPLICATION_ID, STEPS, VERSION
 from veilcube.errors import LedgerError
+from veilcube.system.arguments import is_writable
 
 _SETTINGS = (
     "PRAGMA synchronous=EXTRA",
@@ -86,7 +87,7 @@ def read_location(url: str | Path) -> Path:
     if isinstance(url, str):
         is_address = url.startswith("sqlite:") or "://" in url
         name = url.removeprefix("sqlite:///")
-        well_formed = name not in ("", ":memory:") and "\0" not in name
+        well_formed = name not in ("", ":memory:") and is_writable(name)
         if well_formed and not (is_address and (name == url or "?" in name)):
             return Path(name).absolute()
     raise LedgerError(

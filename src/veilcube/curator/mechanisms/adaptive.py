@@ -27,6 +27,8 @@ from veilcube.schema import Ordinal, Schema
 # Noise that rounds to none at all still needs a scale to compare cells by; whole numbers are further apart than this.
 LEAST_STDDEV = 1e-6
 PROOF = "docs/proofs/adaptive.md#theorem-1"
+# Measured on tables of 2**23 cells: 3.0, 3.2 and 6.0; where every cell becomes a region, two more.
+WORDS_PER_CELL = {"blocks": 4, "grow": 6, "kd": 9}
 
 
 class AdaptiveMechanism:
@@ -35,6 +37,11 @@ class AdaptiveMechanism:
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return the promise: the plan's epsilon, by two measurements of which the second follows from the first."""
         return claim_for(plan, PROOF)
+
+    def words_to_measure(self, plan: Plan) -> int:
+        """Return a multiple of the cells: noisy cells, smoothed ones, labels, and what a search for regions holds."""
+        partition = plan.design.partition if isinstance(plan.design, AdaptiveDesign) else "kd"
+        return WORDS_PER_CELL[partition] * plan.schema.cells
 
     def measure(
         self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler

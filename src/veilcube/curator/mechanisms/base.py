@@ -30,6 +30,9 @@ class Mechanism(Protocol):
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return what is promised for this plan: unit, neighbours, epsilon, event and the page that proves it."""
 
+    def words_to_measure(self, plan: Plan) -> int:
+        """Return how many 64-bit words ``measure`` holds at most beside the counts: asked before the charge."""
+
     def measure(
         self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
     ) -> tuple[NoisyMeasurement, ...]:

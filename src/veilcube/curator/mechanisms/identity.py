@@ -5,6 +5,8 @@ Claim: one row lies in one cell, so adding or removing it changes the vector of 
 (d / s)-differentially private: docs/proofs/identity.md, Theorem 1.
 """
 
+from math import prod
+
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
@@ -22,6 +24,10 @@ class IdentityMechanism:
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return the promise: the plan's epsilon, by one Laplace event on all cells at once."""
         return claim_for(plan, PROOF)
+
+    def words_to_measure(self, plan: Plan) -> int:
+        """Return the size of the noise and of the exact measurements that it is added to."""
+        return prod(plan.operator.measurement_shape) + plan.operator.words_to_apply
 
     def measure(
         self, cube: Cube | Tally, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler

@@ -29,6 +29,8 @@ from veilcube.privacy.noise import DiscreteLaplace, JointLaplace, SharpenedLapla
 from veilcube.release import NoisyMeasurement
 
 PROOF = "docs/proofs/refined-tree.md#theorem-1"
+# Measured on 2**16 and 2**18 cells: 116 and 64.
+WORDS_PER_CELL = 128
 Integers = NDArray[np.int64]
 # How often the prior behind a decision learns from what was published; more rounds gained nothing.
 ROUNDS_TO_DECIDE = 2
@@ -48,6 +50,10 @@ class RefinedTreeMechanism:
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return the promise: the plan's epsilon, by steps whose costs add up to it along every path."""
         return claim_for(plan, PROOF)
+
+    def words_to_measure(self, plan: Plan) -> int:
+        """Return a multiple of the cells: what was published, and beliefs about every node while it decides."""
+        return WORDS_PER_CELL * plan.schema.cells
 
     def measure(
         self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler

@@ -13,6 +13,7 @@ from veilcube.curator.noise.kernel import fill_laplace
 from veilcube.curator.noise.scale import ScaleLike, Scales, read_scales
 from veilcube.curator.noise.source import RandomWords, SystemWords, Words
 from veilcube.errors import PrivacyError
+from veilcube.system.memory import require_memory
 
 Integers = npt.NDArray[np.int64]
 
@@ -23,6 +24,8 @@ WORDS_PER_SAMPLE = 8
 SPARE_WORDS = 64
 THREADS = 2
 SAMPLES_WORTH_A_THREAD = 1 << 15
+# Fewer fit everywhere, and asking how much memory there is takes longer than drawing a few.
+SAMPLES_WORTH_A_CHECK = 1 << 20
 
 
 def discrete_laplace(
@@ -40,8 +43,13 @@ def discrete_laplace(
     ((2, 3), dtype('int64'))
     """
     scales = read_scales(scale)
+    if source is not None and not isinstance(source, RandomWords):
+        raise PrivacyError("A source of random words has a method words(count); leave it out for the system's.")
     shape = _shape_of(size, scales)
-    samples = np.empty(math.prod(shape), dtype=np.int64)
+    count = math.prod(shape)
+    if count > SAMPLES_WORTH_A_CHECK:
+        require_memory(8 * count, f"drawing {count:,} samples of noise", "draw fewer at a time")
+    samples = np.empty(count, dtype=np.int64)
     if source is not None or samples.size < THREADS * SAMPLES_WORTH_A_THREAD:
         _fill(samples, scales, SystemWords() if source is None else source)
     else:

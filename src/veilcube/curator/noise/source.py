@@ -1,7 +1,7 @@
 """Where random words come from: the interface that a sampler reads, and the one source that production code uses."""
 
 import os
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ ZERO_BLOCK = bytes(1 << 16)
 Words = npt.NDArray[np.uint64]
 
 
+@runtime_checkable
 class RandomWords(Protocol):
     """A tape of independent, uniform 64-bit words.
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
 from veilcube.schema import Attribute, Bins, Ordinal, WholeNumbers
+from veilcube.system.memory import require_cells
 
 LARGEST_NUMBER = 2**53
 
@@ -31,6 +32,7 @@ class CellValues:
 def cell_values(attribute: Attribute) -> CellValues:
     """Return the numbers of an attribute's cells; refuses attributes whose cells have none."""
     division = attribute.division if isinstance(attribute, Ordinal) else None
+    require_cells(attribute.size, 24, f"summing '{attribute.name}'")
     numbers = np.zeros(attribute.size, dtype=np.int64)
     if isinstance(division, WholeNumbers):
         numbers[: division.size] = np.arange(division.low, division.high + 1)

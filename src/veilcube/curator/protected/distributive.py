@@ -108,6 +108,8 @@ def ask_distributive(
     price, confidence = read_epsilon(epsilon), read_confidence(confidence)
     if not isinstance(query, DistributiveQuery):
         raise QueryError("distributive takes a veilcube.DistributiveQuery; build one from a part and a merge")
+    if isinstance(by, str) or not isinstance(by, Sequence):
+        raise QueryError("by is a list of attributes that cut the table into parts; put a single one into a list")
     parts = _Parts.of(table, attribute, by)
     if query.is_finite and parts.is_single:
         raise QueryError(

@@ -22,9 +22,10 @@ from veilcube.privacy import EpsilonLike, Neighbours, PrivacyStatement, Sequenti
 from veilcube.privacy.event import ChoiceEvent, Event
 from veilcube.privacy.rank_mechanisms import MOST_ROWS, RankMethod, rank_reach
 from veilcube.privacy.secrecy import leaves_no_trace
-from veilcube.query.confidence import read_confidence, read_flag
+from veilcube.query.confidence import read_confidence
 from veilcube.query.rank_answer import RankAnswer, ends_of_cells, value_of_cell
 from veilcube.schema import Ordinal
+from veilcube.system.arguments import read_flag
 
 if TYPE_CHECKING:
     from veilcube.curator.protected.table import ProtectedTable

@@ -17,6 +17,7 @@ from veilcube.privacy import EpsilonLike, PrivacyUnit
 from veilcube.privacy.secrecy import Private
 from veilcube.query import Answers, read_condition
 from veilcube.schema import Attribute, Region, Schema
+from veilcube.system.arguments import read_text
 
 if TYPE_CHECKING:
     from veilcube.curator.protected.table import ProtectedTable
@@ -64,13 +65,15 @@ class Partition(Private):
         self, attribute: str, *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False
     ) -> Answers:
         """Sum an attribute in every part, as ``ProtectedTable.noisy_sum`` does, all for one epsilon."""
-        return cast(Answers, self.table.ask_moment({attribute: 1}, self.axes, epsilon, confidence, fresh))
+        powers = {read_text(attribute, "the attribute"): 1}
+        return cast(Answers, self.table.ask_moment(powers, self.axes, epsilon, confidence, fresh))
 
     def noisy_mean(
         self, attribute: str, *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False
     ) -> Answers:
         """Estimate the mean of an attribute in every part, all for one epsilon."""
-        return cast(Answers, self.table.ask_moment({attribute: 1}, self.axes, epsilon, confidence, fresh, is_mean=True))
+        powers = {read_text(attribute, "the attribute"): 1}
+        return cast(Answers, self.table.ask_moment(powers, self.axes, epsilon, confidence, fresh, is_mean=True))
 
     @property
     def _schema(self) -> Schema:

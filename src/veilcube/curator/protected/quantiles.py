@@ -25,14 +25,22 @@ from veilcube.curator.mechanisms.rank_quantiles import (
 )
 from veilcube.curator.protected.extremes import Ladder
 from veilcube.errors import QueryError
-from veilcube.planner.quantiles import QuantileChoice, QuantileMethod, QuantilePlan, plan_by_total, plan_quantiles
+from veilcube.planner.quantiles import (
+    QuantileChoice,
+    QuantileMethod,
+    QuantilePlan,
+    plan_by_total,
+    plan_quantiles,
+    require_method,
+)
 from veilcube.privacy import EpsilonLike, LaplaceEvent, Neighbours, ParallelEvent, SequentialEvent, write_fraction
 from veilcube.privacy.event import ChoiceEvent, Event
 from veilcube.privacy.quantile_split import SLOTS_IN_ALL
 from veilcube.privacy.rank_mechanisms import MOST_ROWS
 from veilcube.privacy.secrecy import leaves_no_trace
-from veilcube.query.confidence import read_confidence, read_flag
+from veilcube.query.confidence import read_confidence
 from veilcube.query.rank_answer import RankAnswer, RankAnswers, ends_of_cells, value_of_cell
+from veilcube.system.arguments import read_flag
 
 if TYPE_CHECKING:
     from veilcube.curator.protected.table import ProtectedTable
@@ -56,6 +64,7 @@ class QuantileQuestion:
     rows: int | None = None
 
     def __post_init__(self) -> None:
+        require_method(self.method)
         if self.rows is None:
             return
         if isinstance(self.rows, bool) or not isinstance(self.rows, Integral) or not 0 <= self.rows <= MOST_ROWS:
@@ -132,7 +141,7 @@ def _find(
     ladder: Ladder, asked: QuantileQuestion, epsilon: EpsilonLike, confidence: float, fresh: bool
 ) -> tuple[Way, StoredAnswer]:
     """Return how it is answered and what was stored, drawn now or before."""
-    table, steps = ladder.table, _steps(ladder)
+    table, steps, fresh = ladder.table, _steps(ladder), read_flag(fresh, "fresh")
     way = asked.plan(ladder.cells.size, epsilon, steps)
     event, proof = _claim(way, steps)
     statement = ladder.statement(way.epsilon, event, proof)

@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veilcube.curator.binning import CellRule
-from veilcube.curator.capacity import require_memory
 from veilcube.curator.counting import columns_of, count, normalised_batches
 from veilcube.curator.cube import Cube, require_table
 from veilcube.curator.kernels import add_to_counts
@@ -28,6 +27,7 @@ from veilcube.operators.grouping import group_cells
 from veilcube.privacy import PrivacyUnit
 from veilcube.privacy.secrecy import Private
 from veilcube.schema import Region, Schema
+from veilcube.system.memory import require_memory
 
 Integers = NDArray[np.int64]
 

@@ -35,10 +35,11 @@ from veilcube.privacy import (
 from veilcube.privacy.rank_mechanisms import RankMethod
 from veilcube.privacy.secrecy import Private, leaves_no_trace
 from veilcube.query import Answer, Answers, Query, read_query, read_sql
-from veilcube.query.confidence import read_confidence, read_flag
+from veilcube.query.confidence import read_confidence
 from veilcube.query.distributive import DistributiveQuery
 from veilcube.query.rank_answer import RankAnswer, RankAnswers
 from veilcube.schema import Box, Region, Schema
+from veilcube.system.arguments import read_flag, read_text
 
 PROOF = "docs/proofs/protected-tables.md#theorem-1"
 
@@ -130,13 +131,15 @@ class ProtectedTable(Private):
         The noise grows with the largest value in view, so a condition that narrows the attribute makes it smaller.
         The interval is about the noise; it does not cover where in their bins values lie.
         """
-        return cast(Answer, self.ask_moment({attribute: 1}, None, epsilon, confidence, fresh))
+        powers = {read_text(attribute, "the attribute"): 1}
+        return cast(Answer, self.ask_moment(powers, None, epsilon, confidence, fresh))
 
     def noisy_mean(
         self, attribute: str, *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False
     ) -> Answer:
         """Estimate the mean of an ordinal attribute over the rows that have a value, from two noisy sums."""
-        return cast(Answer, self.ask_moment({attribute: 1}, None, epsilon, confidence, fresh, is_mean=True))
+        powers = {read_text(attribute, "the attribute"): 1}
+        return cast(Answer, self.ask_moment(powers, None, epsilon, confidence, fresh, is_mean=True))
 
     def noisy_moment(
         self, powers: Mapping[str, int], *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False
@@ -195,7 +198,7 @@ class ProtectedTable(Private):
         ``method`` and ``interval``, a share of epsilon for the ends of an interval, are for ranks.
         """
         if rank is None:
-            if interval is not None or method != RankMethod.PERMUTE_AND_FLIP:
+            if interval is not None or not isinstance(method, str) or method != RankMethod.PERMUTE_AND_FLIP:
                 raise QueryError("method and interval go with a rank; ask for rank=, or leave them out")
             return ask_quantile(self, attribute, 0.5 if quantile is None else quantile, epsilon, confidence, fresh)
         if quantile is not None:
@@ -312,4 +315,6 @@ class ProtectedTable(Private):
 
 def _flat(names: Sequence[str | Sequence[str]]) -> list[str]:
     """Return names given one by one, or as one list."""
+    if not all(isinstance(entry, str | Sequence) for entry in names):
+        raise QueryError("attributes are named by texts, one by one or as one list")
     return [name for entry in names for name in ([entry] if isinstance(entry, str) else entry)]
