@@ -80,7 +80,7 @@ def within_column(axes: Sequence[tuple[int, ...]], largest: int) -> tuple[tuple[
     Multipliers of 1 each may still be above it.
 
     >>> within_column([(3, 20, 25), (1,), (10, 30)], 400)
-    ((1, 8, 10), (1,), (4, 12))
+    ((3, 18, 23), (1,), (1, 3))
     """
     fitted, share = tuple(axes), 1.0
     while prod(map(sum, fitted)) > largest and any(max(own) > 1 for own in fitted):
