@@ -35,6 +35,7 @@ WAYS_OUT = "use strategy='wavelet' or 'identity', or wider bins"
 LARGEST_FANOUT = 2**20
 MOST_FANOUTS = 64
 _WORDS = ("auto", "flat", "hierarchy")
+_LONGEST_WEIGHT = 100
 _SUM_TOLERANCE = Fraction(1, 10**6)
 
 
@@ -254,7 +255,10 @@ def _read_weights(value: object, where: str) -> Weights:
 
 def _read_weight(value: object, where: str) -> Fraction:
     try:
-        if isinstance(value, Fraction | str):
+        if isinstance(value, Fraction):
+            return value
+        # A text such as 1e999999999 would take gigabytes to expand: no weight needs more than a few digits.
+        if isinstance(value, str) and len(value) <= _LONGEST_WEIGHT and not set(value) & set("eE"):
             return Fraction(value)
         if isinstance(value, Real) and not isinstance(value, bool):
             return Fraction(repr(float(value)))

@@ -193,7 +193,8 @@ class _Errors:
         if key not in self._known:
             own = [axis.variance_of_ranges(self._low[:, place], self._high[:, place])]
             for region in self._regions:
-                weights = axis.noise_weights(np.array([box.mask(place) for box in region.boxes], dtype=np.float64))
+                masks = np.array([box.mask(place) for box in region.boxes], dtype=np.float64)
+                weights = axis.noise_weights(masks.reshape(-1, axis.size))  # a region of nobody has no boxes
                 own.append(weights @ weights.T)
             self._known[key] = axis, axis.largest_column, own
         _, norm, factors = self._known[key]

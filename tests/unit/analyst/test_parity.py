@@ -211,7 +211,7 @@ def test_elimination_refuses_a_release_in_which_a_bit_never_stands_alone() -> No
 
 
 @pytest.mark.parametrize(
-    "vector", [[], [1, 2, 3], [[1, 2], [3, 4]], [[1], [2, 3]], ["a", "b"], [1.0, np.nan], [2**62, 1]]
+    "vector", [[], [1, 2, 3], [[1, 2], [3, 4]], [[1], [2, 3]], ["a", "b"], [1.0, np.nan], [2**62, 1], [1e308] * 4]
 )
 def test_the_transform_refuses_what_it_cannot_transform(vector: object) -> None:
     with pytest.raises(QueryError, match="transform") as refusal:

@@ -106,6 +106,7 @@ def test_single_children_are_not_measured_twice() -> None:
         ({"weights": "heavy"}, "a list of numbers"),
         ({"weights": [float("nan"), 1]}, "numbers such as"),
         ({"weights": {"age": ["x"]}}, "weights of 'age' must be numbers"),
+        ({"weights": {"age": ["1e999999999"]}}, "weights of 'age' must be numbers"),
         ({"weights": {"height": [1]}}, "no attribute 'height'"),
         (
             {"branching": {"age": [10]}, "weights": {"age": [0.25] * 4}},
