@@ -94,9 +94,8 @@ def test_a_plan_and_another_price_beside_it_are_refused(ledger: vc.Ledger) -> No
 
 
 def test_a_release_that_could_not_be_saved_is_refused_before_it_is_charged(ledger: vc.Ledger) -> None:
-    schema = vc.Schema([vc.Nominal("name", ["\ud800x", "b"])])
     with pytest.raises(vc.VeilcubeError):
-        vc.release(vc.Cube(schema, [1, 2]), ledger=ledger, dataset="people")
+        vc.release(vc.Cube(vc.Schema([vc.Nominal("name", ["\ud800x", "b"])]), [1, 2]), ledger=ledger, dataset="people")
     assert ledger.history("people") == []
 
 

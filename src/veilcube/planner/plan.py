@@ -226,8 +226,8 @@ def plan(
     schema = Schema.read(schema)
     if error is not None and not isinstance(epsilon, _DefaultEpsilon):
         raise PlanError("epsilon and error cannot both be given, since one follows from the other; leave one out")
-    confidence = read_confidence(confidence)
     target = None if error is None else read_target(error, confidence)
+    read_confidence(confidence)
     budget, relation = read_epsilon(epsilon), Neighbours.read(neighbours)
     unit, wish = PrivacyUnit.read(person, max_rows), fitting_strategy(named_strategy(strategy), schema)
     questions = natural_workload(wish, schema) if workload is None else workload
