@@ -189,6 +189,15 @@ def test_a_plan_for_half_a_unit_is_refused_in_the_words_of_the_command_line(call
     _is_one_clear_line(call(*words), 6, "--person and --max-rows go together")
 
 
+def test_a_release_is_never_written_over_its_own_table(call: Call, tmp_path: Path) -> None:
+    before = (tmp_path / "people.csv").read_bytes()
+    (tmp_path / "same.veil").symlink_to(tmp_path / "people.csv")
+    for out in ("people.csv", "same.veil"):
+        _is_one_clear_line(call(*_release(out=out), "--force"), 9, "is the private table itself")
+    assert (tmp_path / "people.csv").read_bytes() == before
+    assert Ledger("budget.db").budget("people").spent == 0
+
+
 def test_a_release_is_not_written_over_unless_asked_to(call: Call, tmp_path: Path) -> None:
     assert call(*_release(epsilon="0.25")).code == 0
     first = (tmp_path / "out.veil").read_bytes()

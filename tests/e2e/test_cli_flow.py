@@ -24,11 +24,15 @@ def test_a_curator_drafts_fills_checks_releases_and_an_analyst_asks(tmp_path: Pa
     draft = (tmp_path / "people.toml").read_text(encoding="utf-8")
     unfilled = run_veilcube("schema", "check", "people.toml", cwd=tmp_path)
     assert unfilled.code == 3
-    assert "needs low and high" in unfilled.err
+    assert "attribute 'age' needs kind" in unfilled.err
 
-    filled = draft.split('[[attribute]]\nname = "patient"')[0]
-    filled = filled.replace("# low = ...\n# high = ...", "low = 20\nhigh = 60", 1)
-    filled = filled.replace('# values = ["...", "..."]', 'values = ["Female", "Male"]', 1)
+    age, sex = draft.split('[[attribute]]\nname = "patient"')[0].split('name = "sex"')
+    age = age.replace("# kind = ...", 'kind = "ordinal"').replace("# low = ...", "low = 20")
+    age = age.replace("# high = ...", "high = 60")
+    sex = sex.replace("# kind = ...", 'kind = "nominal"').replace(
+        '# values = ["...", "..."]', 'values = ["Female", "Male"]'
+    )
+    filled = f'{age}name = "sex"{sex}'
     (tmp_path / "people.toml").write_text(filled, encoding="utf-8")
     assert _json("schema", "check", "people.toml", cwd=tmp_path)["cells"] == 82
 

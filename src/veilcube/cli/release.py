@@ -18,6 +18,7 @@ from veilcube.cli.program import program
 from veilcube.cli.progress import progress_bar
 from veilcube.cli.protection import note_on, require_whole_unit, warning_on
 from veilcube.curator.ledger import Ledger, charge_stands
+from veilcube.curator.tables.paths import find_files
 from veilcube.errors import LedgerError, PublicNote, ReleaseFileError, VeilcubeError
 from veilcube.planner import Marginals
 from veilcube.planner import plan as make_plan
@@ -63,6 +64,7 @@ def release(
     plan = make_plan(facts, epsilon, strategy, None, str(neighbours), person=person, max_rows=max_rows)
     cells = prod(plan.operator.measurement_shape) if isinstance(plan.strategy, Marginals) else facts.cells
     require_memory(BYTES_WHILE_RELEASING * cells, f"releasing {cells:,} cells")
+    _require_another_file(table, out)
     account = _account(ledger, dataset)
     with _noting_what_was_spent(account, dataset):
         room = reserve_room(out, expected_size(plan), overwrite=force)
@@ -80,6 +82,12 @@ def release(
             )
         save_what_was_paid_for(made, out)
         _report(made, out, as_json)
+
+
+def _require_another_file(table: str, out: Path) -> None:
+    """Refuse to write the release over the private table, also where files may be overwritten."""
+    if out.exists() and "://" not in table and any(out.samefile(path) for path in find_files(table)):
+        raise ReleaseFileError(f"{out} is the private table itself; save the release under another name")
 
 
 def _account(url: str | None, dataset: str | None) -> Ledger | None:

@@ -34,7 +34,7 @@ SCALARS = INTEGERS | WIDE_NUMBERS | TEXTS | DATES | {"boolean"}
 _BLANKS = " \t\n\r\v\f"
 # A number in plain digits; libraries write a fraction of zeros once a value of the column is missing. Where names may
 # stand, nothing else is a number: 0E1 and 1_000 are names.
-_PLAIN_DECIMAL = re.compile(r"[+]?(-?)0*([0-9]+)(?:[.]([0-9]*?)0*)?")
+_PLAIN_DECIMAL = re.compile(r"[+]?(-?)0*([0-9]*)(?:[.]([0-9]*?)0*)?")
 _DECIMAL_DIGITS = re.compile(r"^DECIMAL\((\d+),")
 # A day may be written with its midnight where some row of its column has a time of day.
 _MIDNIGHT = "[ T]00:00:00([.]0+)?$"
@@ -42,7 +42,7 @@ _EXACT_FLOATS, _DIGITS_OF_EXACT_FLOATS = 2**53, 15
 _NAN = "CAST('nan' AS DOUBLE)"
 # Beyond any calendar that a schema can describe (years 1 to 9999), on either side; infinite dates go there too.
 _FAR_FUTURE, _FAR_PAST = 2**40, -(2**40)
-_EPOCH = date(1970, 1, 1)
+_EPOCH, _NANOSECONDS = date(1970, 1, 1), 86_400 * 10**9
 
 
 def normalised(engine: Engine, attribute: Attribute, column: Column) -> str:
@@ -103,11 +103,8 @@ def _without_nan(number: str) -> str:
 
 def _calendar_number(attribute: Ordinal, calendar: Calendar, column: Column) -> str:
     source = column.identifier
-    if column.type_name in ZONED:  # the day in UTC, whatever zone this machine is in
-        instant = f"CAST(make_timestamp(epoch_us(CAST({source} AS TIMESTAMPTZ))) AS DATE)"
-        return _number_of(calendar, f"coalesce({instant}, CAST({source} AS DATE))")
     if column.type_name in DATES:
-        return _number_of(calendar, f"CAST({source} AS DATE)")
+        return _number_of(calendar, _day(column))
     if column.type_name in INTEGERS and calendar.unit == "year":
         return f"CAST({source} AS BIGINT)"
     if column.type_name in WIDE_NUMBERS and calendar.unit == "year":
@@ -115,6 +112,19 @@ def _calendar_number(attribute: Ordinal, calendar: Calendar, column: Column) -> 
     if column.type_name in TEXTS:
         return _calendar_number_of_text(calendar, f"CAST({source} AS VARCHAR)")
     raise _wrong_type(attribute, column, "dates, timestamps, or text such as 2024-03-15")
+
+
+def _day(column: Column) -> str:
+    """Write the day of a date or an instant, in UTC, to which the engine's clock is set.
+
+    The engine rounds nanoseconds, which would make the last of a day the next day, so their days are counted.
+    """
+    source = column.identifier
+    if not column.type_name.endswith("_ns"):
+        return f"CAST({source} AS DATE)"
+    of_day = f"((epoch_ns({source}) % {_NANOSECONDS}) + {_NANOSECONDS}) % {_NANOSECONDS}"
+    days = f"CAST((epoch_ns({source}) - {of_day}) // {_NANOSECONDS} AS INTEGER)"
+    return f"CASE WHEN isfinite(CAST({source} AS DATE)) THEN DATE '{_EPOCH}' + {days} ELSE CAST({source} AS DATE) END"
 
 
 def _calendar_number_of_text(calendar: Calendar, text: str) -> str:
@@ -213,18 +223,19 @@ def _codes_of_numbers(values: tuple[str, ...]) -> dict[str, int]:
 
 
 def _plain_spelling(value: str) -> str | None:
+    """Return a number in plain digits without what writers add or leave out, a plus and outer zeros; else None."""
     found = _PLAIN_DECIMAL.fullmatch(value)
-    if found is None:
+    if found is None or not value.strip("+-."):
         return None
     sign, digits, fraction = found.groups()
     number = f"{digits}.{fraction}" if fraction else digits
-    return number if not number.strip("0.") else sign + number
+    return sign + number if number else "0"
 
 
 def _plain_number(text: str) -> str:
     """Write ``_plain_spelling`` in SQL."""
     whole = f"regexp_replace({text}, '^[+]?(-?)0*([0-9]+)(?:[.]0*)?$', '\\1\\2')"
-    plain = f"regexp_replace({whole}, '^[+]?(-?)0*([0-9]+[.][0-9]*[1-9])0*$', '\\1\\2')"
+    plain = f"regexp_replace({whole}, '^[+]?(-?)0*([0-9]*[.][0-9]*[1-9])0*$', '\\1\\2')"
     return f"CASE WHEN {plain} = '-0' THEN '0' ELSE {plain} END"
 
 
@@ -259,9 +270,10 @@ def _as_text(column: Column, *, refuses_lost_digits: bool) -> str:
             f"THEN CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR) ELSE CAST({number} AS VARCHAR) END"
         )
     if column.type_name == "decimal" and not column.declared.endswith(",0)"):
-        return f"regexp_replace({plain}, '[.]?0+$', '')"
+        # The engine writes .5 where all digits are behind the point, which depends on the other values of the column.
+        return f"regexp_replace(regexp_replace({plain}, '^(-?)[.]', '\\10.'), '[.]?0+$', '')"
     if column.type_name in DATES - ZONED - {"date"}:
-        day = f"CAST({column.identifier} AS DATE)"
+        day = _day(column)
         return f"CASE WHEN {column.identifier} = {day} THEN CAST({day} AS VARCHAR) ELSE {plain} END"
     return plain
 

@@ -127,7 +127,7 @@ def rank_reach(values: int, epsilon: EpsilonLike, confidence: float, method: Ran
     For the tilted mechanism it bounds the rows above the answer; nothing bounds how far above all rows it may lie.
     """
     budget = float(read_epsilon(epsilon))
-    exponent = log(max(values - 1, 1) / (1 - confidence))
+    exponent = log(max(values - 1, 1) / max(1 - confidence, 2.0**-54))  # half of the least tail that a float leaves
     if method is not RankMethod.TILTED:
         return max(ceil(2 * exponent / budget) - 1, 0) if values > 1 else 0
     aimed_at, tilt = _tilt(read_epsilon(epsilon))

@@ -6,7 +6,9 @@ variables of every frame below it when an exception leaves, the arguments includ
 
 import sys
 import traceback
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import NoReturn, ParamSpec, TypeVar
 
@@ -60,7 +62,8 @@ def paid_for(action: Callable[[], Result]) -> Result:
     The fault is neither cause nor context of what is raised, which has its traceback.
     """
     try:
-        return action()
+        with _warnings_that_only_warn():
+            return action()
     except (VeilcubeError, MemoryError):
         raise
     except Exception as problem:
@@ -69,6 +72,15 @@ def paid_for(action: Callable[[], Result]) -> Result:
         f"a fault in the program ({kind}) stopped a measurement that was paid for; its charge stands, so report the "
         "fault before you ask again"
     ).with_traceback(where)
+
+
+@contextmanager
+def _warnings_that_only_warn() -> Iterator[None]:
+    """Let no filter turn a warning into an exception meanwhile: it would cost what was paid for."""
+    with warnings.catch_warnings():
+        filters = [("default" if action == "error" else action, *rest) for action, *rest in warnings.filters]
+        warnings.filters[:] = filters  # type: ignore[index]
+        yield
 
 
 def _wipe(problem: BaseException, outer: BaseException | None) -> None:

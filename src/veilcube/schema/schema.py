@@ -81,6 +81,8 @@ class Schema:
 
     def axes(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of different attributes; two spellings of one name are that name twice."""
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise QueryError(f"attributes are named by a list such as ['{self.names[0]}']")
         found = tuple(self.axis(name) for name in names)
         if len(set(found)) != len(found):
             raise QueryError("an attribute is named twice; name each one once")

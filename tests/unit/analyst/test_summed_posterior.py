@@ -70,7 +70,9 @@ def test_many_parts_are_nearly_normal_around_the_sum_of_their_means() -> None:
 
 def test_whole_counts_too_wide_for_a_lattice_of_integers_agree_with_densities() -> None:
     seen = [[(500, {900.0: 4}), (0, {900.0: 1, 700.0: 1})], [(7, {900.0: 2}), (90, {700.0: 1})]]
-    whole, dense = (SummedPosterior([vc.posterior(each, discrete=is_whole) for each in seen]) for is_whole in (1, 0))
+    whole, dense = (
+        SummedPosterior([vc.posterior(each, discrete=is_whole) for each in seen]) for is_whole in (True, False)
+    )
     assert whole.interval(0.95) == pytest.approx(dense.interval(0.95), abs=1e-3 * dense.stddev)
 
 

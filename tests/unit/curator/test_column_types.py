@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 
 import duckdb
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.dataset as ds
 import pytest
 
@@ -77,6 +79,68 @@ def test_listed_spellings_of_one_number_stay_apart() -> None:
     assert count(pa.table({"x": [7]}), schema).exact_counts.tolist() == [1, 0, 0, 0]
 
 
+@pytest.mark.parametrize("others", [[], [Decimal("1.5")], [Decimal("-12.25")], ["unknown"], [0.25]])
+def test_decimals_below_one_stay_what_they_are_beside_larger_ones(others: list[object], tmp_path: Path) -> None:
+    schema = Schema([Nominal("x", ["0", "0.5", "-0.25", "1.5"], **OPEN)])
+    values = [Decimal("0.5"), Decimal("0.0"), Decimal("-0.25")]
+    expected = count(pd.DataFrame({"x": pd.Series(values, dtype=object)}), schema).exact_counts
+    assert expected.tolist()[:3] == [1, 1, 1]
+    numbers = [value for value in others if isinstance(value, Decimal)]
+    for source in (
+        pd.DataFrame({"x": pd.Series([*values, *others], dtype=object)}),
+        pa.table({"x": [*values, *numbers]}),
+        pa.table({"x": ["." + str(abs(value))[2:] if value > 0 else str(value) for value in values]}),
+    ):
+        found = count(source, schema).exact_counts
+        assert found.tolist()[:3] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
+def test_the_last_nanosecond_of_a_day_belongs_to_it_in_every_column(zone: str | None) -> None:
+    days = Ordinal("x", "1960-01-01", "2024-01-31", **OPEN)
+    moments = [
+        pd.Timestamp(f"{day} 23:59:59.999999999", tz="UTC" if zone else None) for day in ("2024-01-01", "1960-01-02")
+    ]
+    typed = pd.Series(moments if zone is None else [moment.tz_convert(zone) for moment in moments])
+    assert "ns" in str(typed.dtype)
+    found = [
+        count(pd.DataFrame({"x": column}), Schema([days])).exact_counts
+        for column in (typed, pd.Series([*typed, "unknown"]))
+    ]
+    assert np.flatnonzero(found[0]).tolist() == [1, (date(2024, 1, 1) - date(1960, 1, 1)).days]
+    assert np.abs(found[1] - found[0]).sum() == 1
+
+
+def test_a_nanosecond_past_midnight_is_no_day_in_any_column() -> None:
+    moments = [pd.Timestamp("2024-01-05 00:00:00.000000001"), pd.Timestamp("2024-01-05")]
+    assert moved_by(Nominal("x", ["2024-01-05"], **OPEN), moments, "unknown") == 1
+
+
+class Sex(str, Enum):  # noqa: UP042  the older way, whose members write themselves in other words
+    FEMALE = "F"
+
+
+class Level(int, Enum):
+    LOW = 3
+
+
+class Share(float, Enum):
+    HALF = 0.5
+
+
+@pytest.mark.parametrize(
+    ("attribute", "member"),
+    [
+        (Nominal("x", ["F", "M"], **OPEN), Sex.FEMALE),
+        (Nominal("x", ["3", "M"], **OPEN), Level.LOW),
+        (Ordinal("x", 0, 5, **OPEN), Level.LOW),
+        (Ordinal("x", edges=[0, 0.4, 1], **OPEN), Share.HALF),
+    ],
+)
+def test_members_of_enumerations_are_their_values_beside_one_other_value(attribute: Attribute, member: Enum) -> None:
+    assert moved_by(attribute, [member] * 100, date(2024, 1, 5)) == 1
+
+
 class TestDigitsThatALibraryHasLost:
     CODES = Nominal("x", [str(2**53 + 1), "3"], **OPEN)
 
@@ -87,6 +151,12 @@ class TestDigitsThatALibraryHasLost:
     def test_and_refused_as_floats(self) -> None:
         with pytest.raises(TableError, match="have lost digits"):
             count(pd.DataFrame({"x": [2**53 + 1, None]}), Schema([self.CODES]))
+
+    def test_also_among_objects_where_they_may_be_persons(self) -> None:
+        for who in ([1e16, 10**16, "z"], [2.0**53, "z"]):
+            frame = pd.DataFrame({"x": "3", "who": pd.Series(who, dtype=object)})
+            with pytest.raises(TableError, match="have lost digits"):
+                count(frame, Schema([self.CODES]), person="who", max_rows=1)
 
     def test_but_floats_beside_small_codes_are_only_outside(self) -> None:
         schema = Schema([Nominal("x", ["3"], **OPEN)])
@@ -125,7 +195,8 @@ class TestGuessedTypes:
             count(f"duckdb:///{tmp_path}/t.db", self.AGE, table="v")
 
     def test_are_refused_in_lazy_frames_and_datasets_of_csv_files(self, path: Path) -> None:
-        for source in (pl.scan_csv(path), ds.dataset(path, format="csv"), ds.dataset([ds.dataset(path, format="csv")])):
+        datasets = ds.dataset(path, format="csv"), ds.dataset([ds.dataset(path, format="csv")])
+        for source in (pl.scan_csv(path), *datasets, pyarrow.csv.open_csv(path)):
             with pytest.raises(TableError, match="guessed from rows"):
                 count(source, self.AGE)
 

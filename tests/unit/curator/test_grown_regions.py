@@ -1,6 +1,8 @@
 """Which cells a release may grow together: neighbours in an order that means something, and no others."""
 
+import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -81,3 +83,14 @@ def test_categories_lose_little_against_the_identity() -> None:
     with pytest.warns(UserWarning, match="every cell became a region"):
         grown = missed(vc.Adaptive(partition="grow"))
     assert grown < 1.1 * missed("identity")
+
+
+def test_a_warning_about_regions_costs_no_release_where_warnings_are_errors(tmp_path: Path) -> None:
+    ledger = vc.Ledger(tmp_path / "budget.db")
+    ledger.create("people", 1)
+    names = vc.Cube(vc.Schema([vc.Nominal("g", list("abcd"))]), [5, 6, 7, 8])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        release = vc.release(names, 1, vc.Adaptive(partition="grow"), ledger=ledger, dataset="people")
+    assert release.count().value is not None
+    assert ledger.budget("people").spent == 1

@@ -13,7 +13,7 @@ from veilcube.curator.noise.rank import MOST_COINS, _Coins, draw_rank
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
-from veilcube.errors import BudgetExceededError, QueryError
+from veilcube.errors import BudgetExceededError, PrivacyError, QueryError
 from veilcube.privacy import Neighbours, PrivacyUnit
 from veilcube.privacy.rank_mechanisms import RankCosts, RankMethod, rank_distribution
 
@@ -178,6 +178,29 @@ def test_bad_questions_are_refused_in_one_sentence_and_cost_nothing(
         ask(table)
     assert ". " not in str(refusal.value)
     assert table.budget.spent == 0
+
+
+@pytest.mark.parametrize(
+    ("ask", "unit"),
+    [
+        (lambda t: t.noisy_quantile("age", 0.5, epsilon="1e-18"), None),
+        (lambda t: t.noisy_quantiles("age", [0.1, 0.5], epsilon="1e-17", method="split"), None),
+        (lambda t: t.noisy_quantile("age", 0.5, epsilon="1e-9"), PrivacyUnit.person("who", 10**9)),
+    ],
+)
+def test_an_epsilon_too_small_to_draw_quantiles_with_is_refused_before_it_is_paid(
+    ask: Callable[[ProtectedTable], object], unit: PrivacyUnit | None, make: Make
+) -> None:
+    table = make(unit=unit)
+    with pytest.raises(PrivacyError, match="too small"):
+        ask(table)
+    assert table.budget.spent == 0
+
+
+@pytest.mark.parametrize("name", ["noisy_max", "noisy_min"])
+def test_an_interval_may_be_as_sure_as_floats_allow(name: str, make: Make) -> None:
+    asked = {"epsilon": 1, "interval": 0.5, "confidence": 1 - 2.0**-53}
+    assert getattr(make(), name)("age", **asked).confidence == 1 - 2.0**-53
 
 
 def test_distributive_queries_merge_noisy_parts_for_one_epsilon(make: Make) -> None:

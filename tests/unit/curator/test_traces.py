@@ -24,7 +24,7 @@ from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
 from veilcube.curator.tables import Engine
 from veilcube.curator.tally import Tally
-from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, VeilcubeError
+from veilcube.errors import BudgetExceededError, CapacityError, LedgerError, PrivacyError, VeilcubeError
 from veilcube.privacy import PrivacyUnit
 from veilcube.privacy.rank_mechanisms import RankCosts, RankMethod, rank_costs
 
@@ -151,7 +151,7 @@ def test_a_fault_in_a_release_shows_nothing(
     strategy: vc.Plan, fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SystemWords, "words", _quote_counts(fault))
-    expected = PrivacyError if fault is RuntimeError else fault
+    expected = {RuntimeError: PrivacyError, MemoryError: CapacityError}.get(fault, fault)
     with pytest.raises(expected) as stop:
         vc.release(CUBE, epsilon=1, strategy=strategy)
     assert exact_values_in(stop.value) == []

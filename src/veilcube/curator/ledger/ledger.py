@@ -87,10 +87,13 @@ class Ledger:
     ) -> Budget:
         """Give a dataset its total budget, once; doing the same again changes nothing. Makes the file if there is none.
 
+        A ledger that was there and is lost is refused here too, because programs begin with this call every time.
+
         What is not said here about neighbours and person (the column that names them) the first charge decides.
         """
         asked = _read_terms(dataset, epsilon, neighbours, person)
-        was_lost = self._file.is_lost()
+        if self._file.is_lost():
+            raise self._file.missing()
         with self._sound(), self._file.writing(create=True) as connection:
             account = _find_or_add(connection, asked)
             if (asked.neighbours and not account.neighbours) or (asked.unit and not account.unit):
@@ -98,12 +101,6 @@ class Ledger:
                     f"dataset '{dataset}' exists already without neighbours or person, which its first charge will "
                     "decide; leave them out"
                 )
-        if was_lost:
-            warnings.warn(
-                f"the ledger that was at {self.path} is lost, and the new one knows nothing of what was spent; put the "
-                "old one back if you can",
-                stacklevel=2,
-            )
         return account.budget
 
     def ensure(
@@ -111,8 +108,8 @@ class Ledger:
     ) -> Budget:
         """Return the budget of a dataset, created unless it exists; an existing one must not contradict the terms.
 
-        A ledger file that was lost or emptied is not made anew, which only ``create`` does, and a new one in a place
-        where none was is made with a warning.
+        A ledger file that was lost or emptied is not made anew, and a new one in a place where none was is made with a
+        warning.
         """
         asked = _read_terms(dataset, epsilon, neighbours, person)
         is_new = self._file.is_unused_place()

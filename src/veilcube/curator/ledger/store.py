@@ -175,7 +175,7 @@ class LedgerFile:
                 if not self.path.is_file():
                     raise LedgerError(_NO_LEDGER.format(path=self.path))
             elif not create:
-                raise self._missing()
+                raise self.missing()
             elif not self.path.parent.is_dir():
                 raise LedgerError(f"the folder {self.path.parent} for the ledger does not exist; make it first")
 
@@ -197,7 +197,7 @@ class LedgerFile:
         version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
         if application == 0 and version == 0 and _is_blank(connection):
             if not create:
-                raise self._missing()
+                raise self.missing()
             _lay_out(connection, 0)
         elif application != APPLICATION_ID:
             raise LedgerError(_NO_LEDGER.format(path=self.path))
@@ -227,21 +227,24 @@ class LedgerFile:
         if isinstance(version, int):
             _lay_out(connection, version)
 
-    def _missing(self) -> LedgerError:
+    def missing(self) -> LedgerError:
+        """Return the refusal of a place without a ledger; where one was, with what would begin a new one."""
         if self._is_known():
             return LedgerError(
                 f"the ledger {self.path} is lost: one was there, and the file is missing or empty; put it back from a "
-                "backup, or, to grant every budget again, create a new one with 'veilcube ledger create'"
+                f"backup, or, to grant every budget again, delete what is left of it ({self._traces()}) and create a "
+                "new one"
             )
         what = "is empty, so there is no ledger in it" if self.path.exists() else "does not exist"
         return LedgerError(f"there is no ledger at {self.path}, which {what}; create it with 'veilcube ledger create'")
 
     def _is_known(self) -> bool:
         """Whether a note or, where the file is missing, SQLite's own left-overs tell of a ledger."""
-        is_missing = not self.path.exists()
-        return self._beside(_BEGUN).exists() or (
-            is_missing and any(self._beside(ending).exists() for ending in ("-journal", "-wal"))
-        )
+        return bool(self._traces())
+
+    def _traces(self) -> str:
+        endings = [_BEGUN] if self.path.exists() else [_BEGUN, "-journal", "-wal"]
+        return ", ".join(trace.name for trace in map(self._beside, endings) if trace.exists())
 
     @contextmanager
     def _reachable(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.base import NoiseSampler
 from veilcube.curator.mechanisms.refined_tree import RefinedTreeMechanism
-from veilcube.curator.noise.rank import draw_cheapest
+from veilcube.curator.noise.rank import draw_cheapest, drawable
 from veilcube.curator.noise.source import RandomWords
 from veilcube.errors import PrivacyError
 from veilcube.operators import HalvingTree
@@ -59,6 +59,12 @@ def draw_quantiles(
         is_empty = first > last
         drawn[node.index] = last if is_empty else _draw_one(rows, first, last, each, node, budgets[node.level], source)
     return [place // each for place in drawn]
+
+
+def require_drawable(split: QuantileSplit, budgets: Sequence[Fraction]) -> None:
+    """Refuse, before it is paid for, a split with a draw whose epsilon is too small; the rates depend on no table."""
+    for node in split.nodes:
+        drawable(split_costs(np.zeros(1, dtype=np.int64), node, budgets[node.level]).rate)
 
 
 @dataclass(frozen=True)

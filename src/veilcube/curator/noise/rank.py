@@ -91,7 +91,7 @@ class _Coins(Private):
     @classmethod
     def of(cls, costs: RankCosts) -> "_Coins":
         """Split amount·rate for every amount, in 64-bit integers where they hold it and else in Python's."""
-        rate = _drawable(costs.rate)
+        rate = drawable(costs.rate)
         numerator, denominator = rate.numerator, rate.denominator
         amounts = costs.amounts
         # Which way is taken may depend on the table; what comes out is the same either way, and neither can fail.
@@ -105,7 +105,7 @@ class _Coins(Private):
         return cls(wholes.astype(np.uint64), remainders.astype(np.uint64), np.uint64(denominator))
 
 
-def _drawable(rate: Fraction) -> Fraction:
+def drawable(rate: Fraction) -> Fraction:
     """Return the rate, rounded down to a fraction whose denominator the 64-bit coins can hold."""
     if rate.denominator <= LARGEST_TERM:
         return rate

@@ -22,6 +22,7 @@ from veilcube.curator.mechanisms.rank_quantiles import (
     draw_quantiles,
     read_quantiles_from_refined_tree,
     read_quantiles_from_tree,
+    require_drawable,
 )
 from veilcube.curator.protected.extremes import Ladder
 from veilcube.errors import QueryError
@@ -158,6 +159,9 @@ def _find(
 
     stored = None if fresh else table.desk.recall(question, statement, fits=fits)
     if stored is None:
+        for each in (way.few, way.many) if isinstance(way, QuantileChoice) else (way,):
+            if each.method is QuantileMethod.SPLIT:
+                require_drawable(each.split, each.budgets)
 
         def draw() -> list[int]:
             return _draw(way, ladder.exact_counts(), confidence, table.desk.draw_noise)

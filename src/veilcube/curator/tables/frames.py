@@ -4,6 +4,7 @@ A batch is converted only when the engine asks for it, so a frame is never copie
 and Arrow datasets are recognised by the name of their type and never imported.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from veilcube.curator.tables.engine import Engine
 from veilcube.curator.tables.table import (
+    LOST_DIGITS,
     Part,
     always,
     part_of,
@@ -74,6 +76,8 @@ def _plan_of(source: Frame) -> str:
         return str(source.explain())
     if _class_of(source)[0] != "pyarrow":
         return ""
+    if _class_of(source)[1] == "CSVStreamingReader":
+        return "csv scan"
     file_format = getattr(source, "format", None)
     formats = "" if file_format is None else f"{file_format.default_extname} scan"
     return formats + "".join(_plan_of(child) for child in getattr(source, "children", ()))
@@ -194,22 +198,28 @@ def _spelled(value: Frame) -> str:
         return _spelled_number(value)
     if isinstance(value, datetime):
         return _spelled_instant(value)
-    if isinstance(value, str | int | date | UUID):
-        return str(value)
+    # Members of enumerations are numbers or texts as well, and write themselves in other words.
+    for kind in (str, int, date, UUID):
+        if isinstance(value, kind):
+            return kind.__str__(value) if kind is not int else int.__repr__(value)
     raise TableError("a column of mixed types holds something other than text, numbers and dates; convert it")
 
 
 def _spelled_number(value: float | Decimal) -> str:
+    if isinstance(value, float) and _EXACT_FLOATS <= abs(value) < math.inf:
+        raise TableError(LOST_DIGITS)
     if -_EXACT_FLOATS < value < _EXACT_FLOATS and value == int(value):
         return str(int(value))
-    if isinstance(value, float) or not value.is_finite() or abs(value.adjusted()) >= _MOST_DIGITS:
+    if isinstance(value, float):
+        return float.__repr__(value)
+    if not value.is_finite() or abs(value.adjusted()) >= _MOST_DIGITS:
         return str(value)
     digits = format(value, "f")
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
 
 def _spelled_instant(moment: datetime) -> str:
-    if moment.tzinfo is None and moment.time() == time.min:
+    if moment.tzinfo is None and moment.time() == time.min and not getattr(moment, "nanosecond", 0):
         return moment.date().isoformat()
     zone = "" if moment.tzinfo is None else "+00"
     text = (moment.astimezone(UTC) if zone else moment).isoformat(sep=" ").removesuffix("+00:00")

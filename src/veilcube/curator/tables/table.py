@@ -80,7 +80,8 @@ def require_columns(found: Sequence[str], wanted: Iterable[str], called: str) ->
     for name in wanted:
         if name not in found:
             raise TableError(
-                f"{called} has no column '{name}'; it has {shown(found)}; correct the name or set column= in the schema"
+                f"{called} has no column '{name}'; it has {shown(found)}; correct the name, or set column= in the "
+                "schema if it is an attribute's"
             )
         if found.count(name) > 1:
             raise TableError(f"{called} has the column '{name}' twice; give each column its own name")
