@@ -1,6 +1,7 @@
 """Trees of counts as a strategy: what a user may ask for, and what the search makes of it."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -35,7 +36,7 @@ WAYS_OUT = "use strategy='wavelet' or 'identity', or wider bins"
 LARGEST_FANOUT = 2**20
 MOST_FANOUTS = 64
 _WORDS = ("auto", "flat", "hierarchy")
-_LONGEST_WEIGHT = 100
+_LONGEST_WEIGHT, _LONG_EXPONENT = 100, re.compile(r"[eE][-+]?[\d_]{5}")
 _SUM_TOLERANCE = Fraction(1, 10**6)
 
 
@@ -258,7 +259,7 @@ def _read_weight(value: object, where: str) -> Fraction:
         if isinstance(value, Fraction):
             return value
         # A text such as 1e999999999 would take gigabytes to expand: no weight needs more than a few digits.
-        if isinstance(value, str) and len(value) <= _LONGEST_WEIGHT and not set(value) & set("eE"):
+        if isinstance(value, str) and len(value) <= _LONGEST_WEIGHT and not _LONG_EXPONENT.search(value):
             return Fraction(value)
         if isinstance(value, Real) and not isinstance(value, bool):
             return Fraction(repr(float(value)))

@@ -62,17 +62,20 @@ def protect(
         book.ensure(dataset, epsilon, neighbours=str(relation), person=rows.unit.column)
     if analyst is not None and analyst_epsilon is not None:
         book.ensure_allowed(dataset, analyst, analyst_epsilon)
-    desk = Desk(rows, book, dataset, relation, analyst, instead=lambda question: _from_history(book, dataset, question))
-    return ProtectedTable.whole(desk)
+
+    def instead(question: Question) -> str | None:
+        return _from_history(book, dataset, question, rows.unit)
+
+    return ProtectedTable.whole(Desk(rows, book, dataset, relation, analyst, instead=instead))
 
 
-def _from_history(ledger: Ledger, dataset: str, question: Question) -> str | None:
+def _from_history(ledger: Ledger, dataset: str, question: Question, unit: PrivacyUnit) -> str | None:
     """Tell what stored answers, which are public, say about a question that the budget refuses; None if nothing."""
     try:
         moment = Moment.from_data(question.schema, question.data)
         if moment is None or moment.is_mean or moment.size > MOST_ANSWERS_TO_LEARN_FROM:
             return None
-        past = ledger.history(dataset).under(question.schema)
+        past = ledger.history(dataset).under(question.schema, unit.max_rows)
         if past.measurements > MOST_ANSWERS_TO_LEARN_FROM:
             return None
         found = KernelPCA().fit(past.answered).answer(linear_queries(moment))

@@ -6,6 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import veilcube as vc
@@ -14,7 +15,7 @@ from support.statements import laplace_statement
 from veilcube.curator.ledger.account import Charge, DatasetAccount, add_account, write_statement
 from veilcube.curator.ledger.layout import APPLICATION_ID, STEPS, VERSION
 from veilcube.curator.protected.question import Question
-from veilcube.errors import LedgerError
+from veilcube.errors import BudgetExceededError, LedgerError
 from veilcube.privacy import Budget
 from veilcube.schema import Region
 
@@ -255,6 +256,24 @@ def test_histories_of_several_datasets_or_schemas_are_refused(ledger: vc.Ledger)
     vc.protect(CUBE, ledger=ledger, dataset="others", epsilon=1).noisy_count(epsilon=1)
     with pytest.raises(LedgerError, match="several datasets"):
         _ = ledger.history().answered
+
+
+def test_answers_that_count_other_rows_of_persons_are_not_joined(tmp_path: Path) -> None:
+    people = pa.table({"age": [1] * 30, "who": [number // 3 for number in range(30)]})
+    schema = vc.Schema([vc.Ordinal("age", 0, 3)])
+    ledger = vc.Ledger(tmp_path / "caps.db")
+    ledger.create("people", 100)
+    for most in (1, 3):
+        table = vc.protect(people, schema, ledger=ledger, dataset="people", person="who", max_rows=most)
+        table.noisy_count(epsilon=20)
+    past = ledger.history("people")
+    with pytest.raises(LedgerError, match="at most 1 and 3 rows of a person"):
+        vc.KernelPCA().fit(past)
+    for most, rows in ((1, 10), (3, 30)):
+        assert abs(past.under(schema, max_rows=most).answered.values[0] - rows) < 5
+    with pytest.raises(BudgetExceededError) as refusal:
+        table.noisy_count(epsilon=500)
+    assert "as 30" in str(refusal.value)
 
 
 def test_a_charge_that_costs_less_than_it_promises_is_damage_unless_it_is_for_a_part(ledger: vc.Ledger) -> None:

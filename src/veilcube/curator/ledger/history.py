@@ -12,6 +12,7 @@ from veilcube.errors import LedgerError, VeilcubeError
 from veilcube.privacy.noise import DiscreteLaplace
 from veilcube.release.history import History
 from veilcube.schema import Schema, require_schema
+from veilcube.system.arguments import read_whole
 
 
 class LedgerHistory(list[Charge]):
@@ -54,12 +55,23 @@ class LedgerHistory(list[Charge]):
                 "the dataset was asked under several schemas, and answers about one schema only can be joined; "
                 "choose those of one schema with history.under(schema)"
             )
+        caps = sorted({one.statement.unit.max_rows for one in self._answers if Moment.is_kind(one.question)})
+        if len(caps) > 1:
+            raise LedgerError(
+                f"the dataset was asked with at most {' and '.join(map(str, caps))} rows of a person, and such answers "
+                "count different rows; choose those of one cap with history.under(schema, max_rows=...)"
+            )
         return History.merge(*parts)
 
-    def under(self, schema: Schema) -> "LedgerHistory":
-        """Return the history with the answers to questions that were asked under one schema."""
+    def under(self, schema: Schema, max_rows: int | None = None) -> "LedgerHistory":
+        """Return the history with the answers to questions that were asked under one schema, and one cap if given."""
         fingerprint = require_schema(schema, "the part of a history under one schema").fingerprint()
-        kept = [answer for answer in self._answers if answer.schema == fingerprint]
+        most = None if max_rows is None else read_whole(max_rows, "max_rows", 1, error=LedgerError)
+        kept = [
+            answer
+            for answer in self._answers
+            if answer.schema == fingerprint and most in (None, answer.statement.unit.max_rows)
+        ]
         return LedgerHistory(self, kept, self._schemas)
 
     def _measured(self, answer: StoredAnswer) -> History | None:
