@@ -117,9 +117,11 @@ def as_gzip(rows: Sequence[Row], names: Sequence[str], folder: Path) -> str:
 
 def as_glob(rows: Sequence[Row], names: Sequence[str], folder: Path) -> str:
     """Write most rows to one CSV file and the last one, which may be the odd one, to a Parquet file beside it."""
-    as_csv(rows[:-1], names, folder)
-    as_parquet(rows[-1:], names, folder)
-    return str(folder / "t.*")
+    apart = folder / "two files"  # no file of another source is in there
+    apart.mkdir(exist_ok=True)
+    as_csv(rows[:-1], names, apart)
+    as_parquet(rows[-1:], names, apart)
+    return str(apart / "t.*")
 
 
 def arrow_array(values: Sequence[Value]) -> pa.Array:

@@ -1,0 +1,99 @@
+"""One combination measured: releases of one table by one strategy, asked everything of one estimator."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+import veilcube as vc
+from benchmarks.honesty.kinds import table_of
+from benchmarks.honesty.questions import questions_about, schema_of
+from veilcube.errors import VeilcubeError
+from veilcube.planner import Strategy
+
+STRATEGIES: dict[str, Strategy | str] = {
+    "auto": "auto",
+    "identity": vc.Identity(),
+    "tree": vc.Tree(),
+    "tree once": vc.Tree(refine=False),
+    "wavelet": vc.Wavelet(),
+    "blocks": vc.Adaptive(partition="blocks"),
+    "grow": vc.Adaptive(partition="grow"),
+    "kd": vc.KdTree(),
+    "marginals": vc.Marginals(2),
+}
+ESTIMATORS = ("best", "least_squares", "posterior", "nonnegative", "shrunken", "thresholded")
+
+
+@dataclass(frozen=True)
+class Combination:
+    """What is released, how, and who answers."""
+
+    kind: str
+    strategy: str
+    epsilon: float
+    estimator: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How one kind of question did: coverage over releases, the worst release, bias of totals, and width over error."""
+
+    kind: str
+    strategy: str
+    epsilon: float
+    estimator: str
+    question: str
+    releases: int
+    coverage: float
+    stderr: float
+    worst: float
+    bias: float
+    width_over_error: float
+
+
+def measure(kind: str, strategy: str, epsilon: float, estimators: tuple[str, ...], releases: int) -> list[Finding]:
+    """Make the releases and ask them everything; an estimator that cannot read them is left out."""
+    counts = table_of(kind)
+    cube = vc.Cube(schema_of(counts.shape), counts)
+    held, off, errors, widths = (defaultdict(list) for _ in range(4))
+    questions = list(questions_about(counts))
+    for _ in range(releases):
+        release = vc.release(cube, epsilon=epsilon, strategy=STRATEGIES[strategy])
+        for estimator in estimators:
+            try:
+                release.count(estimator=estimator)
+            except VeilcubeError:
+                continue
+            found = defaultdict(list)
+            for question in questions:
+                try:
+                    value, low, high = question.ask(release, estimator)
+                except VeilcubeError:
+                    continue
+                # A truth on the border of an interval lies in it, but for the rounding of sums of floats.
+                slack = 1e-9 * np.maximum(np.abs(question.truth), 1.0)
+                inside = (low - slack <= question.truth) & (question.truth <= high + slack)
+                found[question.kind].append((inside, value - question.truth, (high - low) / 2))
+            for name, parts in found.items():
+                inside, error, width = (np.concatenate(column) for column in zip(*parts, strict=True))
+                held[estimator, name].append(inside.mean())
+                off[estimator, name].append(error.mean())
+                errors[estimator, name].append(np.square(error).mean())
+                widths[estimator, name].append(np.median(width))
+    return [
+        Finding(
+            kind,
+            strategy,
+            epsilon,
+            estimator,
+            name,
+            len(shares),
+            float(np.mean(shares)),
+            float(np.std(shares, ddof=1) / np.sqrt(len(shares))) if len(shares) > 1 else float("nan"),
+            float(np.min(shares)),
+            float(np.mean(off[estimator, name])),
+            float(np.median(widths[estimator, name]) / max(np.sqrt(np.mean(errors[estimator, name])), 1e-12)),
+        )
+        for (estimator, name), shares in held.items()
+    ]
