@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veilcube.curator.binning import CellRule
 from veilcube.curator.capacity import zero_counts
-from veilcube.curator.cube import Cube
+from veilcube.curator.cube import Cube, require_table
 from veilcube.curator.kernels import add_to_counts, add_to_tables
 from veilcube.curator.normalising import normalised, person_text
 from veilcube.curator.person_cap import NOBODY, PERSON, cap_rows
@@ -93,10 +93,12 @@ def _fold_in(
     """Stream the rows and hand on each batch."""
     with Engine() as engine:
         opened = open_table(engine, source, columns_of(schema, unit), table)
-        report = _Reporter(progress, opened.rows if unit.kind == "row" else None)
+        report, rows = _Reporter(progress, opened.rows if unit.kind == "row" else None), 0
         for batch in normalised_batches(engine, opened, schema, unit):
             add(batch)
             report.advance(batch.num_rows)
+            rows += batch.num_rows
+        require_table(rows)
         report.finish()
 
 

@@ -37,6 +37,7 @@ _BLANKS = " \t\n\r\v\f"
 _PLAIN_DECIMAL = re.compile(r"[+]?(-?)0*([0-9]*)(?:[.]([0-9]*?)0*)?")
 _DECIMAL_DIGITS = re.compile(r"^DECIMAL\((\d+),")
 # A day may be written with its midnight where some row of its column has a time of day.
+_ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MIDNIGHT = "[ T]00:00:00([.]0+)?$"
 _EXACT_FLOATS, _DIGITS_OF_EXACT_FLOATS = 2**53, 15
 _NAN = "CAST('nan' AS DOUBLE)"
@@ -192,9 +193,12 @@ def _code(engine: Engine, attribute: Nominal, column: Column) -> str:
         place = _listed_code(engine, tuple(numbers), _plain_number(trimmed))
         attempts.append(f"list_extract([{codes}], {place} + 1)")
     attempts += [
-        f"CASE WHEN lower({trimmed}) = '{word}' THEN {_code_of_word(values, word)} END" for word in ("true", "false")
+        f"CASE WHEN lower({trimmed}) = '{word}' THEN {code} END"
+        for word in ("true", "false")
+        if (code := _code_of_word(values, word)) != UNKNOWN_CODE
     ]
-    attempts.append(_listed_code(engine, values, f"regexp_replace({trimmed}, '{_MIDNIGHT}', '')"))
+    if any(_ISO_DAY.fullmatch(value) for value in values):
+        attempts.append(_listed_code(engine, values, f"regexp_replace({trimmed}, '{_MIDNIGHT}', '')"))
     mark = f"CASE WHEN {trimmed} = '' THEN NULL ELSE {UNKNOWN_CODE} END"
     return f"coalesce({found}, CASE WHEN {text} IS NOT NULL THEN coalesce({', '.join(attempts)}, {mark}) END)"
 
