@@ -207,7 +207,7 @@ def compare(path: str, kind: str, rounds: int) -> None:
             runs[name].append(measured(name, path, kind))
     best = {name: min(taken, key=lambda run: run["cpu"]) for name, taken in runs.items()}
     assert len({run["digest"] for taken in runs.values() for run in taken}) == 1, "the contenders disagree"
-    # Of CSV the bar is against DuckDB's reader, which counting used before it became strict; Arrow's is faster than both.
+    # Of CSV the bar is against DuckDB's reader, which counting used before it became strict; Arrow's is faster still.
     judged = [name for name in contenders if name != "veilcube" and not (is_csv and "Arrow" in name)]
     rival = min(best[name]["cpu"] for name in judged)
     cube = CELLS * 8 / MEGABYTE
