@@ -1,6 +1,5 @@
 """``veilcube ledger``: give a dataset its budget, see what is left of it, and what it was spent on."""
 
-import warnings
 from typing import Annotated
 
 import typer
@@ -32,15 +31,10 @@ def create(
 ) -> None:
     """Give a dataset its total budget; makes the ledger if there is none."""
     relation = None if neighbours is None else str(neighbours)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        budget = Ledger(url).create(dataset, epsilon, neighbours=relation, person=person)
-    advice = [str(each.message) for each in told]
+    budget = Ledger(url).create(dataset, epsilon, neighbours=relation, person=person)
     if as_json:
-        print_json({"ledger": url, "dataset": dataset} | _budget_facts(budget) | {"warning": "; ".join(advice) or None})
+        print_json({"ledger": url, "dataset": dataset} | _budget_facts(budget))
         return
-    for sentence in advice:
-        say(f"Warning: {sentence}")
     say(
         f"Dataset '{dataset}' has a budget of epsilon {show_fraction(budget.total)}, "
         f"of which {show_fraction(budget.left)} is left."
