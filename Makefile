@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Tests start a hundred commands: without bytecode each would compile three hundred modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow lint bench lock clean
+.PHONY: setup demo test test-slow lint house bench lock clean
 
 setup: $(STAMP)
 
@@ -28,6 +28,10 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# How large the rooms are, whether imports enter by doors, and what still asks for types.
+house: setup
+	$(BIN)/python tools/house.py --all
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 import veilcube as vc
 from benchmarks.matched import BARS, CELLS, EPSILON, SAMPLED
-from veilcube.curator.noise import joint_laplace
-from veilcube.planner.joint_weights import shares_with_root
+from veilcube.curator.sampling import joint_laplace
+from veilcube.laws.joint_variance import MARGIN, joint_variances
+from veilcube.planner.staged.design import shares_with_root
 from veilcube.privacy import scale_for
 from veilcube.privacy.budget import read_epsilon
-from veilcube.privacy.joint_variance import MARGIN, joint_variances
 
 HEIGHTS = (9, 10, 11)
 REPEATS = 5

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import veilcube as vc
-from veilcube.operators.axis import AxisOperator
-from veilcube.planner.matched import match_axis, matched_strategies
+from veilcube.operators.base.axis import AxisOperator
+from veilcube.planner.matched.strategy import match_axis, matched_strategies
 
 CELLS = 4096
 EPSILON = 0.1

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import opendp.prelude as dp
 
-from veilcube.curator.noise import SystemWords, discrete_laplace
+from veilcube.curator.sampling import SystemWords, discrete_laplace
 
 VECTOR = 1_000_000
 BAR = 50

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import veilcube as vc
 from benchmarks.report import best_seconds
-from veilcube.analyst.estimate.posterior import Posterior
-from veilcube.release import ReleaseRecord
+from veilcube.analyst.estimate.polya.posterior import Posterior
+from veilcube.record import ReleaseRecord
 
 Counts = NDArray[np.int64]
 

@@ -31,8 +31,8 @@ import zarr.codecs
 import zarr.storage
 from numpy.typing import NDArray
 
-from veilcube.release.archive import read_archive, write_archive
-from veilcube.release.zarr_format import ArrayLayout, decode_chunk, encode_chunk, plan_layout
+from veilcube.record.archive import read_archive, write_archive
+from veilcube.record.zarr_format import ArrayLayout, decode_chunk, encode_chunk, plan_layout
 
 Cube = NDArray[np.int64]
 NAME = "measurements/0/values"

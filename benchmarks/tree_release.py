@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 import veilcube as vc
-from veilcube.analyst.estimate.least_squares import LeastSquares
-from veilcube.analyst.estimate.nonnegative import Nonnegative, walked_cells
+from veilcube.analyst.estimate.linear.least_squares import LeastSquares
+from veilcube.analyst.estimate.linear.nonnegative import Nonnegative, walked_cells
 from veilcube.operators import ProductOperator
-from veilcube.operators.tree import tree_axis
+from veilcube.operators.tree.axis import tree_axis
+from veilcube.planner import MeasuredOnce
 from veilcube.schema import Schema
 
 CELLS = 2**24
@@ -24,7 +25,7 @@ BAR = 12
 
 
 @dataclass(frozen=True)
-class BalancedTree:
+class BalancedTree(MeasuredOnce):
     """A tree of fan-out 16 with equal weights: nothing to search, so that only the release is timed."""
 
     name: str = "tree"

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from math import isnan, sqrt
 from pathlib import Path
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.table import Table
 import benchmarks.honesty as package
 from benchmarks.honesty.kinds import KINDS
 from benchmarks.honesty.measuring import ESTIMATORS, STRATEGIES, Finding, measure
-from benchmarks.honesty.questions import PICKED
+from benchmarks.honesty.questions import PICKED, TOTAL
 from benchmarks.report import make_console, write_csv
 
 EPSILONS = (0.1, 0.5, 2.0)
@@ -29,6 +30,13 @@ def falls_short(finding: Finding) -> bool:
     return finding.coverage < least - 2 * finding.stderr
 
 
+def has_biased_total(finding: Finding) -> bool:
+    """Tell whether the mean error of the total exceeds its bar by more than two standard errors of that mean."""
+    if finding.question != TOTAL or isnan(finding.plain_stddev):
+        return False
+    return abs(finding.bias) > finding.plain_stddev * (1 + 2 / sqrt(finding.releases))
+
+
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure what was asked for and show what falls short."""
     options = _options(arguments or sys.argv[1:])
@@ -39,11 +47,15 @@ def main(arguments: Sequence[str] = ()) -> None:
         write_csv(options.out / "honesty.csv", findings)
     _show(console, "below its bar", [one for one in findings if falls_short(one)])
     _show(console, "single releases below 80%", [one for one in findings if _has_a_bad_release(one)])
+    biased = [one for one in findings if has_biased_total(one)]
+    _show(console, "totals biased by more than a standard deviation of least squares", biased)
     default = [one for one in findings if one.estimator == "best"]
     wide = [one for one in default if one.width_over_error > WIDEST]
     widths = sorted(one.width_over_error for one in default if one.question != PICKED)
     short = sum(map(falls_short, findings))
     console.print(f"{short} of {len(findings)} below their bars; {len(wide)} of {len(default)} defaults above {WIDEST}")
+    totals = sum(one.question == TOTAL for one in findings)
+    console.print(f"{len(biased)} of {totals} totals biased by more than a standard deviation of least squares")
     if widths:
         middle = widths[len(widths) // 2]
         verdict = "met" if NARROWEST <= middle <= WIDEST else "MISSED"
@@ -51,7 +63,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def _has_a_bad_release(finding: Finding) -> bool:
-    return finding.worst < LEAST_WORST and finding.question not in (PICKED, "total", "means", "sums")
+    return finding.worst < LEAST_WORST and finding.question not in (PICKED, TOTAL, "means", "sums")
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

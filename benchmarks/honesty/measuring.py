@@ -1,13 +1,18 @@
 """One combination measured: releases of one table by one strategy, asked everything of one estimator."""
 
+import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 import veilcube as vc
 from benchmarks.honesty.kinds import table_of
-from benchmarks.honesty.questions import questions_about, schema_of
+from benchmarks.honesty.questions import TOTAL, questions_about, schema_of
+from veilcube.analyst.estimate.linear.least_squares import LeastSquares
+from veilcube.analyst.estimate.polya.posterior import Posterior
 from veilcube.errors import VeilcubeError
 from veilcube.planner import Strategy
 
@@ -24,15 +29,8 @@ STRATEGIES: dict[str, Strategy | str] = {
 }
 ESTIMATORS = ("best", "least_squares", "posterior", "nonnegative", "shrunken", "thresholded")
 
-
-@dataclass(frozen=True)
-class Combination:
-    """What is released, how, and who answers."""
-
-    kind: str
-    strategy: str
-    epsilon: float
-    estimator: str
+# A table, its plan and the number of the release: tests draw noise that can be repeated.
+Releasing: TypeAlias = Callable[[vc.Cube, vc.Plan, int], vc.Release]
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,30 @@ class Finding:
     worst: float
     bias: float
     width_over_error: float
+    plain_stddev: float  # of the total by least squares on the same release; nan for other questions
 
 
-def measure(kind: str, strategy: str, epsilon: float, estimators: tuple[str, ...], releases: int) -> list[Finding]:
-    """Make the releases and ask them everything; an estimator that cannot read them is left out."""
+def measure(
+    kind: str,
+    strategy: str,
+    epsilon: float,
+    estimators: tuple[str, ...],
+    releases: int,
+    releasing: Releasing = lambda cube, plan, _: vc.release(cube, plan=plan),
+) -> list[Finding]:
+    """Make the releases and ask them everything; what has no plan, or an estimator that cannot read it, is left out."""
     counts = table_of(kind)
     cube = vc.Cube(schema_of(counts.shape), counts)
+    try:
+        plan = vc.plan(cube.schema, epsilon=epsilon, strategy=STRATEGIES[strategy])
+    except VeilcubeError:
+        return []
     held, off, errors, widths = (defaultdict(list) for _ in range(4))
-    questions = list(questions_about(counts))
-    for _ in range(releases):
-        release = vc.release(cube, epsilon=epsilon, strategy=STRATEGIES[strategy])
+    questions, plain_stddev = list(questions_about(counts)), float("nan")
+    warnings.simplefilter("ignore")
+    for number in range(releases):
+        release = releasing(cube, plan, number)
+        plain_stddev = plain_stddev if number else _plain_stddev(release)
         for estimator in estimators:
             try:
                 release.count(estimator=estimator)
@@ -94,6 +106,17 @@ def measure(kind: str, strategy: str, epsilon: float, estimators: tuple[str, ...
             float(np.min(shares)),
             float(np.mean(off[estimator, name])),
             float(np.median(widths[estimator, name]) / max(np.sqrt(np.mean(errors[estimator, name])), 1e-12)),
+            plain_stddev if name == TOTAL else float("nan"),
         )
         for (estimator, name), shares in held.items()
     ]
+
+
+def _plain_stddev(release: vc.Release) -> float:
+    """Return the standard deviation of the total by least squares, which refined trees have under the posterior."""
+    plain, posterior = LeastSquares(), Posterior()
+    if plain.can_read(release.record):
+        return float(release.count(estimator=plain.name).stddev)
+    if posterior.can_read(release.record):
+        return float(np.sqrt(posterior.fit(release.record).reconciled.least_squares.variances[0]))
+    return float("nan")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import veilcube as vc
-from veilcube.operators.block_sums import BlockSums
+from veilcube.operators.base.block_sums import BlockSums
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
@@ -17,6 +17,7 @@ Answered: TypeAlias = tuple[Floats, Floats, Floats]
 
 QUERIES = 200
 PICKED = "picked cells"
+TOTAL = "total"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def _blocks(counts: Counts, random: np.random.Generator) -> dict[str, tuple[Coun
     slab_low[rows, axes], slab_high[rows, axes] = ends[0][rows, axes], ends[1][rows, axes]
     cells = random.integers(0, shape, (QUERIES, counts.ndim))
     blocks = {
-        "total": (zeros[:1], (shape - 1)[None]),
+        TOTAL: (zeros[:1], (shape - 1)[None]),
         "prefixes": (zeros, random.integers(0, shape, (QUERIES, counts.ndim))),
         "boxes": (ends[0], ends[1]),
         "small boxes": (ends[0], small),

@@ -19,12 +19,12 @@ from conformance.members import MechanismMember
 from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube
-from veilcube.curator.mechanisms import AdaptiveMechanism, adaptive, refined_tree
-from veilcube.curator.noise import discrete_laplace, joint_laplace, sharpened_laplace
+from veilcube.curator.mechanisms import AdaptiveMechanism, partition as adaptive, staged as refined_tree
+from veilcube.curator.sampling import discrete_laplace, joint_laplace, sharpened_laplace
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyUnit, epsilon_of
 from veilcube.privacy.event import laplace_events
-from veilcube.release import NoisyMeasurement, in_force
+from veilcube.record import NoisyMeasurement, drop_superseded
 from veilcube.schema import Schema
 
 PAIRS_REPLAYED = 25
@@ -160,7 +160,7 @@ def every_course(member: MechanismMember, schema: Schema, chosen: Plan) -> Itera
         with pytest.MonkeyPatch.context() as patch:
             for name in ("stops", "is_small", "is_rich"):
                 decide = getattr(decisions, name)
-                patch.setattr(refined_tree._Refinement, name, lambda *given, decide=decide: decide(*given))
+                patch.setattr(refined_tree._Course, name, lambda *given, decide=decide: decide(*given))
             published = measure(member, cube, chosen, RecordedNoise(1))
         course = tuple((nodes_of(part), part.noise.scale) for part in published)
         if course not in seen:
@@ -197,7 +197,7 @@ def _loss(
 ) -> float:
     return sum(
         largest_log_ratio(int(shift), part.noise.scale, known)
-        for part in in_force(published)
+        for part in drop_superseded(published)
         for shift in part.operator.apply(change).ravel()
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,12 @@ from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms import RefinedTreeMechanism
-from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.mechanisms import StagedTreeMechanism
+from veilcube.curator.sampling import discrete_laplace
+from veilcube.laws.noise import DiscreteLaplace
 from veilcube.planner import Plan, plan
 from veilcube.privacy import LaplaceEvent, PrivacyUnit, epsilon_of
-from veilcube.privacy.noise import DiscreteLaplace
-from veilcube.release import NoisyMeasurement
+from veilcube.record import NoisyMeasurement
 from veilcube.schema import Ordinal, Schema
 
 # Outputs further than this many scales from both centres are left out of the exact distributions. They hold less than
@@ -63,7 +63,7 @@ def plan_of(member: MechanismMember, schema: Schema, epsilon: str, neighbours: s
 
 def measure(member: MechanismMember, cube: Cube, chosen: Plan, draw_noise: object) -> tuple[NoisyMeasurement, ...]:
     mechanism = member.mechanism
-    if isinstance(mechanism, RefinedTreeMechanism):
+    if isinstance(mechanism, StagedTreeMechanism):
         mechanism = replace(
             mechanism,
             draw_jointly=getattr(draw_noise, "jointly", mechanism.draw_jointly),
@@ -144,7 +144,7 @@ def check_event_matches_declared_noise(member: MechanismMember, neighbours: str,
 
 def check_drawn_noise(member: MechanismMember, seed: int) -> None:
     """The noise that really comes out follows the law that the release declares (chi-square, seeded sampler)."""
-    schema = Schema([Ordinal("age", 1, 200_000)])
+    schema = Schema([Ordinal("age", 1, member.most_cells)])
     chosen = plan_of(member, schema, "1/3", "add-remove", PrivacyUnit.row())
     cube = Cube(schema, np.full(schema.shape, 5))
     source = SeededWords(seed)
@@ -152,9 +152,12 @@ def check_drawn_noise(member: MechanismMember, seed: int) -> None:
     (exact,) = measure(member, cube, chosen, ZeroNoise())
     noise = (measured[0].values - exact.values).ravel()
     law = measured[0].noise
-    reach = int(4 * law.scale)
-    inner = np.arange(-reach, reach + 1)
-    expected = np.append(law.pmf(inner), 1 - law.pmf(inner).sum()) * noise.size
-    inside = np.abs(noise) <= reach
-    observed = np.append(np.bincount(noise[inside] + reach, minlength=inner.size), np.count_nonzero(~inside))
+    width = max(int(law.scale) // 10, 1)
+    last = ceil(4 * law.scale / width)
+    ends = width * np.arange(-last, last + 1)
+    ratio = np.exp(-1 / float(law.scale))
+    # P(X <= k) is 1 - p^(k+1) / (1+p) from 0 on, and p^(-k) / (1+p) below.
+    upto = np.where(ends >= 0, 1 - ratio ** (np.abs(ends) + 1.0) / (1 + ratio), ratio ** np.abs(ends) / (1 + ratio))
+    expected = np.diff([0.0, *upto, 1.0]) * noise.size
+    observed = np.bincount(np.searchsorted(ends, noise), minlength=expected.size)
     assert stats.chisquare(observed, expected).pvalue > 1e-4, "the noise drawn is not the noise declared"

@@ -4,27 +4,55 @@ from dataclasses import dataclass
 
 from support.refined_trees import EveryLevel, RichLevels
 from support.tree_strategies import PlainTree
-from veilcube.analyst.estimate.base import Estimator
-from veilcube.analyst.estimate.least_squares import LeastSquares
-from veilcube.analyst.estimate.nonnegative import Nonnegative
-from veilcube.analyst.estimate.posterior import Posterior
-from veilcube.analyst.estimate.shrunken import Shrunken
-from veilcube.analyst.estimate.thresholded import Thresholded
+from veilcube.analyst.estimate.base.protocol import Estimator
+from veilcube.analyst.estimate.linear.least_squares import LeastSquares
+from veilcube.analyst.estimate.linear.nonnegative import Nonnegative
+from veilcube.analyst.estimate.linear.thresholded import Thresholded
+from veilcube.analyst.estimate.marginals.entropy import MarginalMaxEntropy
+from veilcube.analyst.estimate.partition.observed import Observed
+from veilcube.analyst.estimate.partition.shrunken import Shrunken
+from veilcube.analyst.estimate.polya.posterior import Posterior
 from veilcube.curator.mechanisms import (
     AdaptiveMechanism,
     IdentityMechanism,
     LinearMechanism,
     Mechanism,
-    RefinedTreeMechanism,
+    StagedTreeMechanism,
 )
-from veilcube.planner import Adaptive, Identity, Strategy, Wavelet
+from veilcube.operators import MarginalsOperator
+from veilcube.planner import Adaptive, Identity, Marginals, Strategy, Wavelet, named_strategy
+from veilcube.query import Workload
+from veilcube.schema import Schema
 
 
 @dataclass(frozen=True)
 class MechanismMember:
+    """``most_cells`` is the longest attribute that the strategy can be planned for."""
+
     name: str
     strategy: Strategy
     mechanism: Mechanism
+    most_cells: int = 200_000
+
+
+class EveryTable(Marginals):
+    """The table over all attributes, and that of each one: what was counted can be found again from them."""
+
+    def _named(self, schema: Schema) -> Marginals:
+        alone = tuple((name,) for name in schema.names) if len(schema) > 1 else ()
+        return Marginals(tables=(schema.names, *alone))
+
+    def axes(self, schema: Schema) -> tuple[tuple[int, ...], ...]:
+        return self._named(schema).axes(schema)
+
+    def operator(self, schema: Schema) -> MarginalsOperator:
+        return self._named(schema).operator(schema)
+
+    def natural_workload(self, schema: Schema) -> Workload:
+        return self._named(schema).natural_workload(schema)
+
+    def resolve(self, schema: Schema, workload: Workload) -> "EveryTable":
+        return self
 
 
 @dataclass(frozen=True)
@@ -44,17 +72,21 @@ class EstimatorMember:
 
 BLOCKS = Adaptive(partition="blocks", split=0.5, side=4)
 GROWN = Adaptive(partition="grow", split=0.7)
+TABLES = EveryTable()
+MATCHED = named_strategy("matched")
 
 # Mechanisms that publish once, with noise of one scale.
 MECHANISMS = (
     MechanismMember("identity", Identity(), IdentityMechanism()),
     MechanismMember("linear", PlainTree(3), LinearMechanism()),
     MechanismMember("wavelet", Wavelet(flat=()), LinearMechanism()),
+    MechanismMember("marginals", TABLES, LinearMechanism()),
+    MechanismMember("matched", MATCHED, LinearMechanism(), most_cells=4096),
 )
 # Mechanisms that publish step by step and choose each step by what they have published.
 ADAPTIVE = (
-    MechanismMember("refined tree", EveryLevel(), RefinedTreeMechanism()),
-    MechanismMember("refined tree with rich nodes", RichLevels(), RefinedTreeMechanism()),
+    MechanismMember("refined tree", EveryLevel(), StagedTreeMechanism()),
+    MechanismMember("refined tree with rich nodes", RichLevels(), StagedTreeMechanism()),
     MechanismMember("blocks", BLOCKS, AdaptiveMechanism()),
     MechanismMember("grown regions", GROWN, AdaptiveMechanism()),
 )
@@ -63,7 +95,13 @@ ESTIMATORS = (
     # Its intervals are those of least squares, made wider wherever they miss its value: never less than exact ones.
     EstimatorMember("nonnegative", Nonnegative(), (Identity(), PlainTree(3)), most_coverage=1.0),
     EstimatorMember("shrunken", Shrunken(), (BLOCKS, GROWN), most_coverage=1.0, is_linear=False),
+    EstimatorMember("observed", Observed(), (BLOCKS,), most_coverage=1.0, is_linear=False),
     EstimatorMember("thresholded", Thresholded(), (Wavelet(flat=()),), most_coverage=1.0, is_linear=False),
-    # Trees over one attribute, which it reads too, are in tests/unit/analyst/test_measured_nodes.py.
+    EstimatorMember(
+        "thresholded_separately", Thresholded(is_pooled=False), (Wavelet(flat=()),), most_coverage=1.0, is_linear=False
+    ),
+    # Where a table holds the question it is least squares; what it imputes is in test_imputed.py.
+    EstimatorMember("max_entropy", MarginalMaxEntropy(), (TABLES,)),
+    # Trees over one attribute, which it reads too, are in tests/unit/analyst/estimate/polya/test_measured_nodes.py.
     EstimatorMember("posterior", Posterior(), (EveryLevel(), Identity()), most_coverage=1.0, is_linear=False),
 )

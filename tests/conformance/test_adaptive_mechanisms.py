@@ -18,13 +18,19 @@ from conformance.small_tables import SCHEMAS
 from support.refined_trees import EveryLevel
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms import AdaptiveMechanism, NoiseSampler, RefinedTreeMechanism, adaptive, refined_tree
+from veilcube.curator.mechanisms import (
+    AdaptiveMechanism,
+    NoiseSampler,
+    StagedTreeMechanism,
+    partition as adaptive,
+    staged as refined_tree,
+)
 from veilcube.errors import ReleaseFileError
 from veilcube.planner import Adaptive, Plan
-from veilcube.planner.adaptive_design import AdaptiveDesign
-from veilcube.planner.refined_tree import RefinedDesign
+from veilcube.planner.partition.design import AdaptiveDesign
+from veilcube.planner.staged.design import StagedDesign
 from veilcube.privacy import Event, PrivacyUnit
-from veilcube.release import NoisyMeasurement
+from veilcube.record import NoisyMeasurement
 from veilcube.schema import Schema
 
 ROW = PrivacyUnit.row()
@@ -73,23 +79,23 @@ def test_the_patterns_of_stops_reach_many_different_courses() -> None:
         assert len(list(every_course(REFINED, schema, chosen))) > 12
 
 
-class GreedyRefunds(RefinedDesign):
+class GreedyRefunds(StagedDesign):
     """Refunds 5% more than is left, and claims that it does not."""
 
-    def event(self, epsilon: Fraction, sensitivity: int) -> Event:
-        return RefinedDesign(**vars(self)).event(epsilon, sensitivity)
+    def event(self, plan: Plan) -> Event:
+        return StagedDesign(**vars(self)).event(plan)
 
     def refund_scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
         return tuple(scale * Fraction(95, 100) for scale in super().refund_scales(epsilon, sensitivity))
 
 
 class GreedyTree(EveryLevel):
-    def design(self, schema: Schema) -> RefinedDesign:
+    def design(self, schema: Schema) -> StagedDesign:
         design = super().design(schema)
         return GreedyRefunds(design.levels, design.weights, design.thresholds)
 
 
-class TooLittleNoise(RefinedTreeMechanism):
+class TooLittleNoise(StagedTreeMechanism):
     """Draws noise of 95% of the scale that it declares."""
 
     def measure(
@@ -99,7 +105,7 @@ class TooLittleNoise(RefinedTreeMechanism):
 
 
 LITTLE = MechanismMember("too little noise", EveryLevel(), TooLittleNoise())
-GREEDY = MechanismMember("greedy", GreedyTree(), RefinedTreeMechanism())
+GREEDY = MechanismMember("greedy", GreedyTree(), StagedTreeMechanism())
 
 
 def test_noise_five_percent_too_small_fails() -> None:
@@ -152,8 +158,8 @@ def test_a_second_step_with_five_percent_too_little_noise_fails() -> None:
             cells, regions = super().scales(epsilon, sensitivity)
             return cells, regions * Fraction(95, 100)
 
-        def event(self, epsilon: Fraction, sensitivity: int) -> Event:
-            return AdaptiveDesign(**vars(self)).event(epsilon, sensitivity)
+        def event(self, plan: Plan) -> Event:
+            return AdaptiveDesign(**vars(self)).event(plan)
 
     class GreedyBlocks(Adaptive):
         def design(self, schema: Schema) -> AdaptiveDesign:
@@ -169,6 +175,6 @@ def test_stops_that_look_at_exact_counts_fail(monkeypatch: pytest.MonkeyPatch) -
         in_order = self._exact.reshape(-1)[self.tree.order]
         return np.add.reduceat(in_order, self.tree.starts(level))[active] < 1
 
-    monkeypatch.setattr(refined_tree._Refinement, "stops", peeking)
+    monkeypatch.setattr(refined_tree._Course, "stops", peeking)
     with pytest.raises(AssertionError, match=r"depends|published about a neighbour"):
         check_steps_depend_on_outputs_only(REFINED, "1", "add-remove", seed=7)

@@ -17,7 +17,7 @@ from veilcube.curator.mechanisms import IdentityMechanism, NoiseSampler
 from veilcube.operators import IdentityOperator, NeighbourName
 from veilcube.planner import Identity, Plan
 from veilcube.privacy import PrivacyUnit
-from veilcube.release import NoisyMeasurement
+from veilcube.record import NoisyMeasurement
 from veilcube.schema import Schema
 
 ROW = PrivacyUnit.row()

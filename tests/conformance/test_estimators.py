@@ -15,7 +15,7 @@ from veilcube.errors import QueryError
 from veilcube.planner import Strategy
 from veilcube.privacy import PrivacyUnit
 from veilcube.query import Workload
-from veilcube.release import ReleaseRecord
+from veilcube.record import ReleaseRecord
 from veilcube.schema import Ordinal, Schema
 
 ROW = PrivacyUnit.row()

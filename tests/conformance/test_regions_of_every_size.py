@@ -10,7 +10,7 @@ import veilcube as vc
 from support.releases import release_of
 from veilcube.analyst.estimate import ESTIMATORS
 from veilcube.errors import QueryError, VeilcubeError
-from veilcube.operators.axis import AxisOperator
+from veilcube.operators.base.axis import AxisOperator
 from veilcube.operators.product import ProductOperator
 
 SCHEMA = vc.Schema(
@@ -103,7 +103,7 @@ def test_one_cell_and_all_cells_are_answered_alike_by_every_method(
     for names in (("age",), ("job",), ("age", "job")):
         table = release.marginal(*names, where=condition, estimator=estimator)
         assert table.value.size == np.prod([{"age": truth.shape[0], "job": truth.shape[1]}[name] for name in names])
-        # Marginals foretell a table that was not measured, so its cells need not add up to another table's.
+        # Marginals impute a table that was not measured, so its cells need not add up to another table's.
         if strategy != "single attributes":
             assert table.value.sum() == pytest.approx(counted.value, abs=1e-6 * COUNTS.sum())
     if estimator in EXACT and not strategy.startswith(("blocks", "grown", "kd", "single")):

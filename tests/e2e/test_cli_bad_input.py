@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from support.command_line import SCHEMA, Call, Finished, caller, run_veilcube, write_people, write_schema
-from veilcube.cli.output_file import reserve_room
+from veilcube.cli.shared.files import reserve_room
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import ReleaseFileError
 

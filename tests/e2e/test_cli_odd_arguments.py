@@ -52,9 +52,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _commands(group: object, names: tuple[str, ...] = ()) -> dict[tuple[str, ...], object]:
-    inner = getattr(group, "commands", None)
-    if inner is None:
+    if not hasattr(group, "list_commands"):
         return {names: group}
+    inner = {name: group.get_command(None, name) for name in group.list_commands(None)}
     return {
         found: command for name, each in inner.items() for found, command in _commands(each, (*names, name)).items()
     }

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.command_line import Call, caller, write_people, write_schema
+from veilcube.cli.commands.release import save_what_was_paid_for
 from veilcube.cli.failures import describe
-from veilcube.cli.output import show_interval, show_number
-from veilcube.cli.release import save_what_was_paid_for
+from veilcube.cli.shared.output import show_interval, show_number
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger
 from veilcube.errors import ReleaseFileError

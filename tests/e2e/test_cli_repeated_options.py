@@ -12,11 +12,11 @@ from veilcube.cli.app import app
 
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield every command with the words that call it."""
-    inner = getattr(command, "commands", {})
-    for name, part in inner.items():
-        yield from commands(part, (*words, name))
-    if not inner:
+    if not hasattr(command, "list_commands"):
         yield words, command
+        return
+    for name in command.list_commands(None):
+        yield from commands(command.get_command(None, name), (*words, name))
 
 
 EVERY_OPTION = [

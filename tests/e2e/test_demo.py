@@ -12,8 +12,8 @@ import pytest
 
 from support.command_line import Call, caller, run_veilcube
 from veilcube.analyst import open_release
-from veilcube.cli.demo import QUERIES, SCHEMA_FILE
-from veilcube.cli.report import ReportPlan, write_report
+from veilcube.cli.commands.demo import QUERIES, SCHEMA_FILE
+from veilcube.cli.pages.report import ReportPlan, write_report
 from veilcube.curator.cube import Cube
 from veilcube.schema import Nominal, Ordinal, Schema
 from veilcube.session import release

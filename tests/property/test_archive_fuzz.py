@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from support.veil_files import NAME, entries_of, is_small, write_entries, write_small
 from veilcube.errors import ReleaseFileError
-from veilcube.release.archive import read_archive, write_archive
+from veilcube.record.archive import read_archive, write_archive
 
 
 def sound_file() -> bytes:

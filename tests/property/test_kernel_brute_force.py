@@ -3,10 +3,9 @@
 from itertools import product
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from veilcube.analyst.history.kernel import ProductKernel
+from veilcube.analyst.history.base.kernel import ProductKernel
 from veilcube.query import LinearQueries
 from veilcube.schema import Ordinal, Schema
 

@@ -5,11 +5,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import veilcube as vc
-from veilcube.curator.protected.table import ProtectedTable
+from veilcube.curator.protected.table import ProtectedTable, private_view
 from veilcube.errors import BudgetExceededError
 
 SCHEMA = vc.Schema([vc.Nominal("a", ["x", "y", "z"]), vc.Nominal("b", ["u", "v"]), vc.Ordinal("c", 1, 2)])
@@ -66,6 +65,6 @@ def test_no_sequence_of_calls_spends_more_than_the_budget(
                 assert (ledger.budget("d").spent, len(ledger.history("d").answers)) == before
                 continue
             if len(ledger.history("d").answers) > before[1]:
-                loss[view.region.mask()] += Fraction(epsilon)
+                loss[private_view(view).region.mask()] += Fraction(epsilon)
             # What a row in some cell has lost is the sum over all new measurements that its cell took part in.
             assert max(loss.ravel()) <= ledger.budget("d").spent <= TOTAL

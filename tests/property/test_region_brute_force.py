@@ -4,8 +4,7 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from veilcube.schema import Region

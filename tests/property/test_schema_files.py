@@ -2,8 +2,7 @@
 
 import tomllib
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from veilcube.errors import SchemaError
 from veilcube.schema import Nominal, Ordinal, Schema

@@ -339,7 +339,7 @@ def check_wide_tables(neighbours: int, folder: Path) -> None:
 
     def tally(source: object, schema: Schema) -> list[Counts] | None:
         try:
-            counts = counting.count_tables(source, schema, tables)._counts
+            counts = counting.Source.read(source, schema, None, None, None).count_tables(tables)._counts
         except TableError:
             return None
         first, second = schema.shape

@@ -1,8 +1,7 @@
 """Any tree of runs, against dense linear algebra."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from support.dense_axes import check_axis
 from veilcube.operators import TreeAxis, read_axis

@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 from support.seeded import SeededWords
-from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.sampling import discrete_laplace
 
 Sample = npt.NDArray[np.int64]
 Check = Callable[[Sample, Fraction], float]

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from veilcube.privacy.noise import DiscreteLaplace
-from veilcube.privacy.summed_noise import half_widths, two_weight_half_widths
+from veilcube.laws.noise import DiscreteLaplace
+from veilcube.laws.summed_noise import half_widths, two_weight_half_widths
 
 TERMS = [1, 2, 5, 50, 5000]
 SCALES = [10, 20]

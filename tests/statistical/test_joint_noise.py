@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from support.seeded import SeededWords
-from veilcube.curator.noise import joint, joint_laplace
+from veilcube.curator.sampling import joint, joint_laplace
 from veilcube.errors import PrivacyError
-from veilcube.privacy.noise import DiscreteLaplace
+from veilcube.laws.noise import DiscreteLaplace
 
 SCALES = [Fraction(3), Fraction(5, 2), Fraction(7, 3), Fraction(4)]
 TREES = 200_000

@@ -11,7 +11,7 @@ import pytest
 
 from veilcube.analyst.history import KernelPCA, KernelPCAModel
 from veilcube.query import LinearQueries, Workload
-from veilcube.release import History
+from veilcube.record import History
 from veilcube.schema import Ordinal, Schema
 
 SCHEMA = Schema([Ordinal(name, 0, size - 1) for name, size in (("a", 20), ("b", 12), ("c", 8), ("d", 5))])

@@ -12,8 +12,8 @@ from scipy import stats
 
 from support.rank_laws import split_law
 from support.seeded import SeededWords
-from veilcube.curator.mechanisms.rank_quantiles import draw_quantiles
-from veilcube.curator.noise.rank import draw_ranks
+from veilcube.curator.mechanisms.quantiles import draw_quantiles
+from veilcube.curator.sampling.rank import draw_ranks
 from veilcube.privacy.quantile_split import QuantileSplit
 from veilcube.privacy.rank_mechanisms import rank_distribution
 

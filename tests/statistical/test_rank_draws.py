@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from support.seeded import SeededWords
-from veilcube.curator.noise import rank as rank_module
-from veilcube.curator.noise.rank import draw_rank, draw_ranks
+from veilcube.curator.sampling import rank as rank_module
+from veilcube.curator.sampling.rank import draw_rank, draw_ranks
 from veilcube.errors import PrivacyError, QueryError, TableError
 from veilcube.privacy.rank_mechanisms import rank_distribution
 

@@ -43,3 +43,18 @@ def test_an_interval_is_the_whole_domain_where_noise_drowns_the_count() -> None:
         found = release_of(SCHEMA, counts, epsilon="1/50", seed=trial).mean("age", estimator="least_squares")
         wide += (found.low, found.high) == (0.0, 39.0)
     assert wide >= 15
+
+
+@pytest.mark.parametrize("rows", [2**24, 2**30, 2**34])
+def test_means_and_shares_of_huge_tables_have_intervals_of_the_right_width(rows: int) -> None:
+    counts = np.zeros(64, dtype=np.int64)
+    counts[50], counts[51] = rows, rows // 3
+    schema = Schema([Ordinal("a", 0, 63)])
+    true, shares = counts @ np.arange(64) / counts.sum(), np.cumsum(counts) / counts.sum()
+    held = []
+    for seed in range(40):
+        release = release_of(schema, counts, "1/2", seed)
+        mean, share = (ask("a", estimator="least_squares") for ask in (release.mean, release.cdf))
+        assert mean.high - mean.low == pytest.approx(2 * 1.96 * mean.stddev, rel=0.1)
+        held += [mean.low <= true <= mean.high, share.low[50] <= shares[50] <= share.high[50]]
+    assert np.mean(held) > 0.88

@@ -13,11 +13,11 @@ from support.refined_trees import EveryLevel
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms import RefinedTreeMechanism, refined_tree
-from veilcube.curator.noise import discrete_laplace, sharpened_laplace
+from veilcube.curator.mechanisms import StagedTreeMechanism, staged as refined_tree
+from veilcube.curator.sampling import discrete_laplace, sharpened_laplace
 from veilcube.planner import plan
-from veilcube.planner.refined_tree import RefinedDesign
-from veilcube.release import NoisyMeasurement
+from veilcube.planner.staged.design import StagedDesign
+from veilcube.record import NoisyMeasurement
 from veilcube.schema import Ordinal, Schema
 
 CELLS = 2**18
@@ -28,13 +28,13 @@ MOST_DEVIATIONS = 3.5
 class FineLevels(EveryLevel):
     """Runs of four cells, of two, and cells: enough nodes at each step for a test of their noise."""
 
-    def design(self, schema: Schema) -> RefinedDesign:
-        return RefinedDesign((2, 1, 0), (Fraction(1, 4), Fraction(3, 10), Fraction(9, 20)), (3.0, 3.0))
+    def design(self, schema: Schema) -> StagedDesign:
+        return StagedDesign((2, 1, 0), (Fraction(1, 4), Fraction(3, 10), Fraction(9, 20)), (3.0, 3.0))
 
 
 class PairsAndCells(EveryLevel):
-    def design(self, schema: Schema) -> RefinedDesign:
-        return RefinedDesign((1, 0), (Fraction(2, 5), Fraction(3, 5)), (3.0,))
+    def design(self, schema: Schema) -> StagedDesign:
+        return StagedDesign((1, 0), (Fraction(2, 5), Fraction(3, 5)), (3.0,))
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def published(
     """Measure a cube, the noise of one part drawn with a wrong scale."""
     decide = {"stops": course.stops, "is_small": lambda places: places >= 0}
     for name, rule in decide.items():
-        monkeypatch.setattr(refined_tree._Refinement, name, lambda _self, _level, nodes, _least, rule=rule: rule(nodes))
+        monkeypatch.setattr(refined_tree._Course, name, lambda _self, _level, nodes, _least, rule=rule: rule(nodes))
     schema = Schema([Ordinal("position", 1, CELLS)])
     chosen = plan(schema, "1/5", course.strategy)
     cube, source, drawn = Cube(schema, np.arange(CELLS) % 5), SeededWords(41), []
@@ -89,7 +89,7 @@ def published(
             return discrete_laplace(sharper_scale(scales, added) * factor, noise.shape, source=source)
         return sharpened_laplace(noise, scales, added, source=source)
 
-    mechanism = RefinedTreeMechanism(sharpen=sharpen)
+    mechanism = StagedTreeMechanism(sharpen=sharpen)
     return mechanism.measure(cube, chosen, Receipt.uncharged(mechanism.claim(chosen)), draw), cube
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veilcube.curator.mechanisms.rank_quantiles import read_quantiles_from_refined_tree
-from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.mechanisms.quantiles import read_quantiles_from_refined_tree
+from veilcube.curator.sampling import discrete_laplace
 from veilcube.planner.quantiles import plan_quantiles
 
 QUANTILES = [Fraction(i, 20) for i in range(1, 20)]

@@ -11,8 +11,8 @@ import veilcube as vc
 from support.releases import release_of
 from support.seeded import SeededWords
 from veilcube.analyst import Release
-from veilcube.curator.noise import discrete_laplace
-from veilcube.release import NoisyMeasurement
+from veilcube.curator.sampling import discrete_laplace
+from veilcube.record import NoisyMeasurement
 
 DRAWS = 60_000
 # The bar; the error of a variance measured over so many draws is about 0.8%.

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from support.seeded import SeededWords
-from veilcube.curator.noise import discrete_laplace, sharpened, sharpened_laplace
+from veilcube.curator.sampling import discrete_laplace, joint as sharpened, sharpened_laplace
 from veilcube.errors import PrivacyError
-from veilcube.privacy.noise import DiscreteLaplace, SharpenedLaplace
+from veilcube.laws.noise import DiscreteLaplace, SharpenedLaplace
 
 BEFORE, ADDED = Fraction(5, 2), Fraction(7, 3)
 SAMPLES = 300_000

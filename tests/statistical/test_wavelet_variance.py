@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import veilcube as vc
 from support.seeded import SeededWords
-from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.sampling import discrete_laplace
 
 RELEASES = 40_000
 # The error of a measured variance, averaged over the queries of one shape, stays well below this.

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from veilcube.posterior import MeasuredTree
-from veilcube.posterior.measured_tree import NONE
-from veilcube.posterior.split_law import ALL_LEFT, ALL_RIGHT, BETA_SHAPES, COMPONENTS, HALF
+from veilcube.polya_tree import MeasuredTree
+from veilcube.polya_tree.measured_tree import NONE
+from veilcube.polya_tree.split_law import ALL_LEFT, ALL_RIGHT, BETA_SHAPES, COMPONENTS, HALF
 
 Floats = NDArray[np.float64]
 

@@ -37,6 +37,9 @@ def main(folder: Path, shape: tuple[int, ...], strategy: object, limits: list[in
     schema = vc.Schema([vc.Ordinal(f"a{axis}", 1, size) for axis, size in enumerate(shape)])
     cube = vc.Cube(schema, np.ones(prod(shape), dtype=np.int64).reshape(shape))
     plan = vc.plan(schema, 1, strategy)
+    small = vc.Schema([vc.Ordinal(f"a{axis}", 1, 2) for axis in range(len(shape))])
+    # Loads what a release needs, which is not what is measured here.
+    vc.release(vc.Cube(small, np.ones(small.shape, dtype=np.int64)), 1, strategy).save(folder / "small.veil")
     for megabytes in limits:
         dataset = f"at {megabytes}"
         resource.setrlimit(resource.RLIMIT_AS, (_in_use() + megabytes * 2**20, resource.RLIM_INFINITY))

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger, PartOf, StoredAnswer
 from veilcube.curator.protected.desk import Desk
-from veilcube.curator.protected.question import Question
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
 from veilcube.privacy import Neighbours, PrivacyStatement
+from veilcube.record.questions.question import Question
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import veilcube as vc
-from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.sampling import discrete_laplace
 from veilcube.privacy import PrivacyUnit
 from veilcube.query.linear import LinearQueries
 from veilcube.schema import Hierarchy
@@ -30,7 +30,9 @@ STUDY: Mapping[str, Any] = {
 }
 # Methods of exported classes by which veilcube's own rooms work together: they are given what the library itself made.
 INTERNAL = {
+    "Adaptive.candidates",
     "Adaptive.design",
+    "Adaptive.natural_workload",
     "Adaptive.operator",
     "Adaptive.resolve",
     "Budget.allows",
@@ -43,6 +45,9 @@ INTERNAL = {
     "DistributiveQuery.scores_of",
     "DistributiveQuery.value_of",
     "Hierarchy",
+    "Identity.candidates",
+    "Identity.design",
+    "Identity.natural_workload",
     "Identity.operator",
     "Ledger.charge",
     "Ledger.damaged",
@@ -52,19 +57,24 @@ INTERNAL = {
     "LinearQueries",
     "LinearQueries.sum_terms",
     "Marginals.axes",
+    "Marginals.candidates",
+    "Marginals.design",
     "Marginals.natural_workload",
     "Marginals.operator",
     "Marginals.resolve",
     "Plan",
     "Posterior.atoms",
-    "ProtectedTable.ask_moment",
-    "ProtectedTable.axes_of",
-    "ProtectedTable.exact_counts_of",
-    "ProtectedTable.measure",
+    "Partition",
+    "ProtectedTable",
     "ProtectedTable.whole",
+    "Tree.candidates",
     "Tree.design",
+    "Tree.natural_workload",
     "Tree.operator",
     "Tree.resolve",
+    "Wavelet.candidates",
+    "Wavelet.design",
+    "Wavelet.natural_workload",
     "Wavelet.operator",
     "Wavelet.options",
     "Wavelet.resolve",
@@ -119,6 +129,7 @@ INSTANCES: Mapping[str, Callable[[World], Any]] = {
     "DateAnswer": lambda w: w.release.quantile("day"),
     "DistributiveQuery": lambda w: vc.DistributiveQuery.count(),
     "Eigenqueries": lambda w: w.instance("KernelPCAModel").eigenqueries(1),
+    "Finding": lambda w: w.instance("ReleaseCheck").findings[0],
     "Hierarchy": lambda w: w.schema["job"].hierarchy,
     "History": lambda w: w.history,
     "Identity": lambda w: vc.Identity(),
@@ -149,6 +160,7 @@ INSTANCES: Mapping[str, Callable[[World], Any]] = {
     "Release of tables": lambda w: w.release_by(vc.Marginals(k=1)),
     "Release of a tree": lambda w: w.release_by(vc.Tree(refine=False)),
     "Release of wavelets": lambda w: w.release_by(vc.Wavelet()),
+    "ReleaseCheck": lambda w: w.instance("Release in steps").check(),
     "Release in steps": lambda w: vc.release(vc.Cube(vc.Schema([vc.Ordinal("age", 0, 3)]), [1, 2, 3, 4]), 1, vc.Tree()),
     "Schema": lambda w: w.schema,
     "Share": lambda w: w.ledger.shares("people")[0],
@@ -264,6 +276,7 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
     "Release": lambda w: {"record": w.release.record},
     "Release.answer": lambda w: {"workload": w.workload},
     "Release.cdf": lambda w: {"attribute": "age"},
+    "Release.check": lambda w: {},
     "Release.count": lambda w: {"conditions": {"age": 1}},
     "Release.distributive": lambda w: {"query": vc.DistributiveQuery.count(), "attribute": "age"},
     "Release.marginal": lambda w: {"names": ("job",)},

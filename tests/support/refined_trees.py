@@ -8,20 +8,20 @@ from numpy.typing import ArrayLike
 from support.releases import release_of
 from veilcube.analyst import Release
 from veilcube.operators import HalvingTree
-from veilcube.operators.block_levels import BlockLevels
+from veilcube.operators.staged.block_levels import BlockLevels
 from veilcube.planner import Strategy, Tree
-from veilcube.planner.refined_tree import RefinedDesign
-from veilcube.planner.weights import multipliers_of
+from veilcube.planner.design.weights import multipliers_of
+from veilcube.planner.staged.design import StagedDesign
 from veilcube.schema import Schema
 
 
 class EveryLevel(Tree):
     """A refined tree that measures every level below the root, the coarser ones with less noise."""
 
-    def design(self, schema: Schema) -> RefinedDesign:
+    def design(self, schema: Schema) -> StagedDesign:
         steps = max(HalvingTree.of(schema).depth, 1)
         weights = tuple(Fraction(2 * (steps - step), steps * (steps + 1)) for step in range(steps))
-        return RefinedDesign(tuple(range(steps - 1, -1, -1)), weights, (1.0,) * (steps - 1))
+        return StagedDesign(tuple(range(steps - 1, -1, -1)), weights, (1.0,) * (steps - 1))
 
     def operator(self, schema: Schema) -> BlockLevels:
         design = self.design(schema)
@@ -31,7 +31,7 @@ class EveryLevel(Tree):
 class RichLevels(EveryLevel):
     """The same with a survey, and with joint noise below every node that holds a row a cell or so."""
 
-    def design(self, schema: Schema) -> RefinedDesign:
+    def design(self, schema: Schema) -> StagedDesign:
         plain = super().design(schema)
         if plain.levels[0] < 2:
             return replace(plain, rich=0.5)

@@ -10,10 +10,10 @@ from support.seeded import SeededWords
 from veilcube.analyst import Release
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms import RefinedTreeMechanism, mechanism_for
-from veilcube.curator.noise import discrete_laplace, joint_laplace, sharpened_laplace
-from veilcube.planner import plan
-from veilcube.release import ReleaseRecord
+from veilcube.curator.mechanisms import StagedTreeMechanism, mechanism_for
+from veilcube.curator.sampling import discrete_laplace, joint_laplace, sharpened_laplace
+from veilcube.planner import Plan, plan
+from veilcube.record import ReleaseRecord
 from veilcube.schema import Schema
 
 
@@ -21,8 +21,11 @@ def release_of(
     schema: Schema, counts: ArrayLike, epsilon: object = 1, seed: int | None = None, strategy: object = "identity"
 ) -> Release:
     """Return a release of given counts; without a seed there is no noise in it, whatever it declares."""
-    cube = Cube(schema, counts)
-    chosen = plan(schema, epsilon, strategy)
+    return release_by_plan(Cube(schema, counts), plan(schema, epsilon, strategy), seed)
+
+
+def release_by_plan(cube: Cube, chosen: Plan, seed: int | None = None) -> Release:
+    """Return a release of a cube by a plan that exists already."""
     mechanism = mechanism_for(chosen)
     claim = mechanism.claim(chosen)
     source = None if seed is None else SeededWords(seed)
@@ -37,7 +40,7 @@ def release_of(
     def sharpen(noise: NDArray[np.int64], scales: Sequence[Fraction], added: Fraction) -> NDArray[np.int64]:
         return noise if source is None else sharpened_laplace(noise, scales, added, source=source)
 
-    if isinstance(mechanism, RefinedTreeMechanism):
-        mechanism = RefinedTreeMechanism(draw_jointly, sharpen)
+    if isinstance(mechanism, StagedTreeMechanism):
+        mechanism = StagedTreeMechanism(draw_jointly, sharpen)
     measured = mechanism.measure(cube, chosen, Receipt.uncharged(claim), draw)
-    return Release(ReleaseRecord(schema, claim, measured, chosen.to_dict(), "2026-01-01T00:00:00+00:00", "test"))
+    return Release(ReleaseRecord(cube.schema, claim, measured, chosen.to_dict(), "2026-01-01T00:00:00+00:00", "test"))

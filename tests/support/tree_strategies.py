@@ -10,16 +10,16 @@ from veilcube.analyst import Release
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms import LinearMechanism
-from veilcube.curator.noise import discrete_laplace
+from veilcube.curator.sampling import discrete_laplace
 from veilcube.operators import ProductOperator
-from veilcube.operators.tree import tree_axis
-from veilcube.planner import plan
-from veilcube.release import ReleaseRecord
+from veilcube.operators.tree.axis import tree_axis
+from veilcube.planner import MeasuredOnce, plan
+from veilcube.record import ReleaseRecord
 from veilcube.schema import Schema
 
 
 @dataclass(frozen=True)
-class PlainTree:
+class PlainTree(MeasuredOnce):
     branching: int = 4
 
     @property

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
-from veilcube.release.archive import Archive, read_archive, write_archive
-from veilcube.release.sealed_zip import add_entry
+from veilcube.record.archive import Archive, read_archive, write_archive
+from veilcube.record.sealed_zip import add_entry
 
 NAME = "measurements/0/values"
 CHUNK = f"{NAME}/c/0/0/0"  # the only chunk of the small file

@@ -8,7 +8,7 @@ import numpy as np
 import veilcube as vc
 from benchmarks.papers.distributive.data import PARITY, Series, parity_rows
 from benchmarks.papers.privelet.verdict import Verdict
-from veilcube.analyst.parity import EliminatedParity, learn_parity, learn_parity_by_elimination
+from veilcube.analyst.study.parity import EliminatedParity, learn_parity, learn_parity_by_elimination
 
 ROWS = 10**5
 

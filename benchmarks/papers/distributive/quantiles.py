@@ -17,7 +17,7 @@ from scipy.optimize import isotonic_regression
 
 import veilcube as vc
 from benchmarks.papers.privelet.verdict import Verdict
-from veilcube.curator.noise.rank import draw_rank
+from veilcube.curator.sampling.rank import draw_rank
 from veilcube.planner.quantiles import QuantileChoice, plan_by_total
 
 Integers = NDArray[np.int64]

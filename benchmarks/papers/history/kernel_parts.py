@@ -11,8 +11,8 @@ from benchmarks.papers.history.asking import FUNCTIONS, RANGES, Asked, PublicTab
 from benchmarks.papers.history.findings import Findings
 from benchmarks.papers.privelet.verdict import Claim, Verdict, log_slope
 from veilcube.analyst.history import KernelPCAModel
-from veilcube.analyst.history.kernel import ProductKernel
-from veilcube.analyst.history.prior import read_prior
+from veilcube.analyst.history.base.kernel import ProductKernel
+from veilcube.analyst.history.base.prior import read_prior
 
 RATIO_BAR, REGRET_BAR, COVERAGE_BAR = 0.31, 1.03, 0.93
 KERNEL_BAR, FIT_BAR = 3.0, 2.0
@@ -21,14 +21,14 @@ SHOWN = 4  # of the alphas on the grid, every so many are printed; the files hol
 
 @dataclass(frozen=True)
 class AlphaError:
-    """The error at one alpha (figure 2), and what the history foretells of it (figure 3), where it was asked."""
+    """The error at one alpha (figure 2), and what the history predicts of it (figure 3), where it was asked."""
 
     kind: str
     prior: str
     alpha: float
     past: float
     new: float
-    foretold: float | None = None
+    predicted: float | None = None
     cross_validated: float | None = None
 
 
@@ -74,8 +74,8 @@ def _errors_by_alpha(asked: Asked, model: KernelPCAModel, kind: str, prior: str)
     past = model.values_for(asked.history.queries, alphas) - asked.truth
     new = model.values_for(asked.new, alphas) - asked.new_truth
     return [
-        AlphaError(kind, prior, alpha, root_mean_square(ours), root_mean_square(theirs), foretold)
-        for alpha, ours, theirs, foretold in zip(alphas, past, new, model.search.errors.tolist(), strict=True)
+        AlphaError(kind, prior, alpha, root_mean_square(ours), root_mean_square(theirs), predicted)
+        for alpha, ours, theirs, predicted in zip(alphas, past, new, model.search.errors.tolist(), strict=True)
     ]
 
 
@@ -110,18 +110,18 @@ def _judge(findings: Findings, asked: Asked, model: KernelPCAModel, found: list[
 
 
 def run_cross_validation(findings: Findings) -> None:
-    """Compare what five groups and leave-one-out foretell with the true error."""
+    """Compare what five groups and leave-one-out predict with the true error."""
     size = findings.size
     asked = ask(findings.table, RANGES, size.groups_queries, size.scale, size.new)
     grouped, single = (fit(asked, alpha=alpha) for alpha in ("cv", "loo"))
     assert grouped.search is not None
     rows = [
-        AlphaError(one.kind, one.prior, one.alpha, one.past, one.new, one.foretold, crossed)
+        AlphaError(one.kind, one.prior, one.alpha, one.past, one.new, one.predicted, crossed)
         for one, crossed in zip(
             _errors_by_alpha(asked, single, RANGES, "measured"), grouped.search.errors.tolist(), strict=True
         )
     ]
-    findings.add("foretold error", rows, every=SHOWN)
+    findings.add("predicted error", rows, every=SHOWN)
     best = min(one.new for one in rows)
     by_groups = next(one.new for one in rows if one.alpha == grouped.alpha)
     findings.claims.append(
@@ -138,7 +138,7 @@ def run_cross_validation(findings: Findings) -> None:
         Claim(
             "figure 3",
             "cross-validation often overestimates the error, for it learns from fewer queries",
-            f"5 groups foretell {at.cross_validated:,.0f}; past queries have {at.past:,.0f}, new ones {at.new:,.0f}",
+            f"5 groups predict {at.cross_validated:,.0f}; past queries have {at.past:,.0f}, new ones {at.new:,.0f}",
             at.cross_validated >= at.new,
         )
     )

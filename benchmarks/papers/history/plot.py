@@ -33,8 +33,8 @@ def _by_alpha(altair: ModuleType, rows: Sequence[Any]) -> Any:
     return altair.hconcat(*panels)
 
 
-def _foretold(altair: ModuleType, rows: Sequence[Any]) -> Any:
-    names = {"new": "true, new queries", "foretold": "leave-one-out", "cross_validated": "cross-validated"}
+def _predicted(altair: ModuleType, rows: Sequence[Any]) -> Any:
+    names = {"new": "true, new queries", "predicted": "leave-one-out", "cross_validated": "cross-validated"}
     points = _lines(rows, "alpha", lambda row: {word: getattr(row, name) for name, word in names.items()})
     return altair.hconcat(line_panel(altair, points, "figure 3", "alpha", "root mean squared error"))
 
@@ -64,7 +64,7 @@ def _by_attributes(altair: ModuleType, rows: Sequence[Any]) -> Any:
 
 _FIGURES: dict[str, Callable[[ModuleType, Sequence[Any]], Any]] = {
     "error by alpha": _by_alpha,
-    "foretold error": _foretold,
+    "predicted error": _predicted,
     "error by setting": _by_setting,
     "seconds": _seconds,
     "k-D ranges": _by_attributes,

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 import veilcube as vc
 from benchmarks.papers.ispe.trials import Answerer, Reading
+from veilcube.laws.laplace_sums import laplace_sum
 from veilcube.operators import RegionCounts
-from veilcube.operators.block_sums import BlockSums
-from veilcube.operators.cells_and_regions import CellsAndRegions
-from veilcube.privacy.laplace_sums import laplace_sum
-from veilcube.regions import smoothed_difference_stddev
+from veilcube.operators.base.block_sums import BlockSums
+from veilcube.operators.partition.cells_and_regions import CellsAndRegions
+from veilcube.partitions import smoothed_difference_stddev
 
 NOISY, NEIGHBOURS, MMSE = "noisy cells", "MMSE(NR)", "MMSE"
 CONSISTENCY, UNWEIGHTED = "least squares", "unweighted consistency"

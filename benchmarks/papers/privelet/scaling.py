@@ -16,7 +16,7 @@ import pyarrow as pa
 
 import veilcube as vc
 from benchmarks.papers.privelet.verdict import Claim, Verdict, log_slope
-from veilcube.analyst.estimate.thresholded import Thresholded
+from veilcube.analyst.estimate.linear.thresholded import Thresholded
 
 ROUNDS = 3
 SLOPES = (0.9, 1.15)

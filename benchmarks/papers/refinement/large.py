@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import veilcube as vc
-from veilcube.operators.block_sums import BlockSums
+from veilcube.operators.base.block_sums import BlockSums
 from veilcube.planner import Strategy
 
 STRATEGIES: Mapping[str, Strategy] = {

@@ -1,6 +1,5 @@
 """The public side: everything that reads a release. Nothing here can cost privacy."""
 
-from veilcube.analyst.quantile import DateAnswer
-from veilcube.analyst.release import Release, open_release
+import lazy_loader
 
-__all__ = ["DateAnswer", "Release", "open_release"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate import Estimate
 from veilcube.errors import QueryError
-from veilcube.release import ReleaseRecord
-from veilcube.release.atomic_file import atomic_file
+from veilcube.record import ReleaseRecord
 from veilcube.schema import Attribute, Ordinal, WholeNumbers
-from veilcube.system.memory import require_cells
+from veilcube.system import atomic_file, require_cells
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,19 +9,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.distributive import answer_distributive
-from veilcube.analyst.estimate import Estimate, Estimates, Estimator, GroupedCounts, Guarantee, choose_estimator
-from veilcube.analyst.estimate.ratios import distribution_of_groups, mean_of_groups, quantile_of_groups
+from veilcube.analyst.check import ReleaseCheck
+from veilcube.analyst.estimate import (
+    Estimate,
+    Estimates,
+    Estimator,
+    GroupedCounts,
+    Guarantee,
+    choose_estimator,
+    distribution_of_groups,
+    mean_of_groups,
+    quantile_of_groups,
+)
 from veilcube.analyst.export import cells_to_pandas, cells_to_parquet, cells_to_xarray
-from veilcube.analyst.quantile import DateAnswer, locate_quantile
+from veilcube.analyst.quantile import DateAnswer, answer_distributive, locate_quantile
 from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.privacy import PrivacyStatement
-from veilcube.query import Answer, Answers, Query, Workload, read_query, read_sql
-from veilcube.query.confidence import read_confidence
-from veilcube.query.distributive import DistributiveQuery
-from veilcube.release import ReleaseRecord, open_record, save_record
+from veilcube.query import Answer, Answers, DistributiveQuery, Query, Workload, read_confidence, read_query, read_sql
+from veilcube.record import ReleaseRecord, open_record, save_record
 from veilcube.schema import Bins, Ordinal, Region, Schema
-from veilcube.system.arguments import read_kind, read_path, show
+from veilcube.system import read_kind, read_path, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -209,6 +216,11 @@ class Release:
 
         return answer_distributive(query, asked, read_groups, read_confidence(confidence), self._words)
 
+    def check(self, *, estimator: str = "best") -> ReleaseCheck:
+        """Tell how well what the answers rest on agrees with what was measured, by kind of question."""
+        fitted = self._estimate(estimator)
+        return ReleaseCheck.of(self._chosen[estimator].name, fitted, self.schema.names)
+
     def to_xarray(self, *, estimator: str = "best") -> "xr.DataArray":
         """Return the estimated count of every cell as a labelled array."""
         return cells_to_xarray(self._record, self._estimate(estimator))
@@ -288,3 +300,7 @@ def _is_guaranteed(interval: str) -> bool:
     if not isinstance(interval, str) or interval not in ("calibrated", "guaranteed"):
         raise QueryError(f"the interval must be 'calibrated' or 'guaranteed', not {show(interval)}")
     return interval == "guaranteed"
+
+
+# What users call it: veilcube.open.
+open = open_release

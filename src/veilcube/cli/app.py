@@ -5,48 +5,86 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from veilcube.cli import history, ledger, schema
-from veilcube.cli.demo import demo
 from veilcube.cli.failures import BROKEN_PIPE, SIGNALLED, UNEXPECTED, forget_output, show_warning, tell
-from veilcube.cli.info import info
-from veilcube.cli.options import CommandGroup
-from veilcube.cli.output import say
-from veilcube.cli.plan import plan
-from veilcube.cli.query import query
-from veilcube.cli.refine import refine
-from veilcube.cli.release import release
-from veilcube.cli.synthesize import synthesize
+from veilcube.cli.shared import CommandGroup, say
+from veilcube.starting import is_command
 
 _ENDINGS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
 
-# Boxes and colours are for terminals; help that goes elsewhere is plain text. A pretty exception would print frames,
-# and with them private values.
-app = CommandGroup(
-    name="veilcube",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
-)
-app.command()(demo)
-app.add_typer(schema.app, name="schema")
-app.command()(plan)
-app.command()(release)
-app.command()(query)
-app.command()(refine)
-app.command()(synthesize)
-app.command()(info)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(history.app, name="history")
+# What each command is for. It is said here once more, so that a list of commands need not load them, which takes a
+# second; a test compares it with their own words.
+COMMANDS: Mapping[str, str] = {
+    "demo": "Show the whole way on the public UCI Adult table.",
+    "plan": "Show the expected error of a release, or how much data is enough.",
+    "release": "Turn a private table into a release file that anyone may read.",
+    "query": "Ask a release; every answer comes with an interval.",
+    "refine": "Make the answers of a release obey known facts.",
+    "synthesize": "Draw synthetic rows that follow what was measured.",
+    "info": "Show the schema, the privacy statement and the plan of a release.",
+    "schema": "Check a schema file, or draft one for a table.",
+    "ledger": "Keep account of the privacy budget of datasets.",
+    "history": "See the answers that a dataset gave, and learn from them at no cost in privacy.",
+}
+
+
+class CommandsWhenCalled(TyperGroup):
+    """All commands, each loaded when it is called."""
+
+    _is_listed = False
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands in the order of a user's way."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load a command, or return one that has no more than its words while all are listed."""
+        if cmd_name not in COMMANDS:
+            return None
+        if self._is_listed:
+            return TyperCommand(name=cmd_name, help=COMMANDS[cmd_name])
+        if cmd_name not in self.commands:
+            self.commands[cmd_name] = _load(cmd_name)
+        return self.commands[cmd_name]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help without loading any command."""
+        self._is_listed = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._is_listed = False
+
+
+def _app(**settings: Any) -> CommandGroup:
+    # Boxes and colours are for terminals; help that goes elsewhere is plain text. A pretty exception would print
+    # frames, and with them private values.
+    style: Literal["rich"] | None = "rich" if sys.stdout is not None and sys.stdout.isatty() else None
+    return CommandGroup(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=style, **settings)
+
+
+def _load(name: str) -> Any:
+    """Return a command, or a group of commands, from the module of its name."""
+    module, alone = import_module(f"veilcube.cli.commands.{name}"), _app()
+    if hasattr(module, "app"):
+        alone.add_typer(module.app, name=name)
+    else:
+        alone.command(name)(getattr(module, name))
+    return typer.main.get_group(alone).commands[name]
+
+
+app = _app(name="veilcube", cls=CommandsWhenCalled)
 
 
 def _show_version(wanted: bool) -> None:
@@ -75,12 +113,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _unwinding_when_told_to_end() as received, warnings.catch_warnings():
             warnings.showwarning = show_warning
-            return _run(words, received)
+            code = _run(words, received)
+        if is_command() and threading.current_thread() is threading.main_thread():
+            if received:
+                _end_at_once(code)
+            # All is said and done: an interruption while Python itself ends would only change the exit code.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return code
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else UNEXPECTED
     except BrokenPipeError:
         forget_output()
         return BROKEN_PIPE
+
+
+def _end_at_once(code: int) -> NoReturn:
+    """End an interrupted command when all is cleaned up: libraries that were cut short would complain at a slow end."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import typer
 
-from veilcube.cli.output import print_json, printable
+from veilcube.cli.shared import print_json, printable
 from veilcube.errors import CapacityError, PublicNote, VeilcubeError
 
 USAGE = 2

@@ -7,14 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from veilcube.curator.kernels import (
-    ALL_PLACED,
-    MISSING,
-    UNREADABLE,
-    place_in_bins,
-    place_integers,
-    place_whole_floats,
-)
+from veilcube.curator.tables import ALL_PLACED, MISSING, UNREADABLE, place_in_bins, place_integers, place_whole_floats
 from veilcube.errors import TableError
 from veilcube.schema import Attribute, Bins, Calendar, Ordinal, WholeNumbers
 

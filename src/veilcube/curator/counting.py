@@ -1,11 +1,27 @@
-"""Counting: from a private table to the exact cube, in batches, with bounded memory."""
+"""Counting: from a private table to the exact cube, in batches, with bounded memory.
+
+How much memory a cube needs and how much this machine can give, asked before anything is allocated.
+
+Keep at most ``max_rows`` rows of each person: the step that makes one person's influence on the cube bounded.
+
+Claim: let c(T) be the counts of the kept rows of a table T. If T' is T without one person, then c(T) - c(T') >= 0 and
+its entries sum to at most ``max_rows``, so the L1 sensitivity for adding or removing a person is ``max_rows``.
+Proof: the kept rows of a person are the first ``max_rows`` in an order of this person's rows by a digest of the person,
+the row's normalised values and, among equal rows, a running number. The order uses nothing else: no row ids, no
+positions, no other person's rows. So every other person keeps the same rows in T and T', up to a swap of equal rows,
+which have the same cell.
+
+The digest (MD5, as a pseudo-random order, not as a secret) makes the choice look random, stable over runs, machines and
+row orders; the running number gives each of several equal rows its own chance, so the choice favours no row.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import duckdb
 import numpy as np
@@ -13,20 +29,61 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veilcube.curator.binning import CellRule
-from veilcube.curator.capacity import zero_counts
-from veilcube.curator.cube import Cube, require_table
-from veilcube.curator.kernels import add_to_counts, add_to_tables
+from veilcube.curator.cube import Cube, Tally, require_table
 from veilcube.curator.normalising import normalised, person_text
-from veilcube.curator.person_cap import NOBODY, PERSON, cap_rows
-from veilcube.curator.tables import Engine, Part, Table, always, open_table, shielded
-from veilcube.curator.tally import Tally
-from veilcube.errors import TableError
-from veilcube.operators.components import Axes
-from veilcube.privacy import PrivacyUnit
-from veilcube.privacy.secrecy import leaves_no_trace
+from veilcube.curator.tables import Engine, Part, Table, add_to_counts, add_to_tables, always, open_table, shielded
+from veilcube.errors import CapacityError, TableError
+from veilcube.operators import Axes
+from veilcube.privacy import PrivacyUnit, Private, leaves_no_trace
 from veilcube.schema import Schema
-from veilcube.system.arguments import read_progress
-from veilcube.system.memory import require_memory
+from veilcube.system import read_progress, read_text, require_memory
+
+BYTES_PER_CELL = 8  # int64
+# What the engine and its batches take beside a large cube.
+WORKING_BYTES = 320 * 2**20
+WAYS_OUT = "use coarser bins, fewer attributes or a larger machine, or strategy='marginals', which needs no cube"
+
+
+def zero_counts(schema: Schema) -> NDArray[np.int64]:
+    """Allocate the counts of a schema's cube; refuses, before taking any memory, a cube that would not fit."""
+    needed, task = schema.cells * BYTES_PER_CELL, f"the cube has {schema.cells:,} cells and"
+    require_memory(needed, task, WAYS_OUT, beside=min(needed, WORKING_BYTES))
+    try:
+        return np.zeros(schema.shape, dtype=np.int64)
+    except MemoryError:
+        raise CapacityError(f"{task} cannot be allocated as a whole; {WAYS_OUT}") from None
+
+
+PERSON = "person"
+NOBODY = "nobody"
+_SEPARATOR = "chr(31)"
+
+
+def cap_rows(rows: duckdb.DuckDBPyRelation, values: Sequence[str], max_rows: int) -> duckdb.DuckDBPyRelation:
+    """Return the kept rows: the columns ``values``, and a flag, ``nobody``, on rows without a person."""
+    listed = ", ".join(values)
+    # Whole numbers come as BIGINT or DOUBLE, depending on the source; as DOUBLE they have one text and so one digest.
+    floats = [f"CAST({value} AS DOUBLE)" for value in values]
+    # Equal values must have equal texts, or equal rows would not be interchangeable: -0.0 becomes 0.
+    plain = ", ".join(f"CASE WHEN {value} = 0 THEN 0 ELSE {value} END AS {value}" for value in values)
+    texts = ", ".join(f"coalesce(CAST({value} AS VARCHAR), '')" for value in floats)
+    digest = f"md5_number(concat_ws({_SEPARATOR}, {PERSON}, {texts}, CAST(running AS VARCHAR)))"
+    # The values follow the digest so that rows with equal digests, should there be any, are still in a fixed order.
+    order = ", ".join(f"{key} ASC NULLS FIRST" for key in ["digest", *floats, "running"])
+    kept = rows.project(f"{PERSON}, {plain}").query(
+        "given",
+        f"""
+        WITH numbered AS (
+            SELECT *, row_number() OVER (PARTITION BY {PERSON}, {", ".join(floats)}) AS running FROM given
+        ), digested AS (
+            SELECT *, {digest} AS digest FROM numbered
+        )
+        SELECT {listed}, {PERSON} IS NULL AS {NOBODY} FROM digested
+        QUALIFY row_number() OVER (PARTITION BY {PERSON} ORDER BY {order}) <= {max_rows}
+        """,
+    )
+    return cast(duckdb.DuckDBPyRelation, kept)  # None only for statements that return nothing
+
 
 Progress: TypeAlias = Callable[[float | None], None]
 _Add: TypeAlias = Callable[[pa.RecordBatch], None]
@@ -34,6 +91,77 @@ _Add: TypeAlias = Callable[[pa.RecordBatch], None]
 # Small enough that a batch's flat indices stay in the processor's cache between one attribute and the next.
 ROWS_PER_BATCH = 2**16
 SECONDS_BETWEEN_REPORTS = 0.1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Source(Private):
+    """A table that is named, with the public facts that say how to read it: what every door takes, read in one place.
+
+    ``data`` is a cube, or anything that ``count`` takes.
+    """
+
+    data: object
+    schema: Schema
+    unit: PrivacyUnit
+    table: str | None = None
+
+    @classmethod
+    def read(
+        cls,
+        data: object,
+        schema: Schema | str | Path | None,
+        person: str | None,
+        max_rows: int | None,
+        table: str | None,
+    ) -> "Source":
+        """Check what a user named; nothing is opened yet."""
+        if isinstance(data, Cube):
+            if (schema, person, max_rows, table) != (None, None, None, None):
+                raise TableError("a cube brings its own schema and privacy unit; leave out schema, person and max_rows")
+            return cls(data, data.schema, data.unit)
+        if schema is None:
+            raise TableError("a table needs its schema: pass schema=veilcube.Schema.from_toml('table.toml')")
+        if table is not None:
+            read_text(table, "table, the name of a table in a database,", TableError)
+        return cls(data, Schema.read(schema), PrivacyUnit.read(person, max_rows), table)
+
+    @property
+    def is_cube(self) -> bool:
+        """Whether it was counted before."""
+        return isinstance(self.data, Cube)
+
+    def count(self, progress: Progress | None = None) -> Cube:
+        """Count into the cube of the schema."""
+        if isinstance(self.data, Cube):
+            return self.data
+        counts = zero_counts(self.schema)
+        self._fold_in(progress, _into_cube(self.schema, counts))
+        return Cube.owning(self.schema, counts, self.unit)
+
+    def count_tables(self, tables: Sequence[Axes], progress: Progress | None = None) -> Tally:
+        """Count into small tables over few attributes each, in one pass and without the cube."""
+        sizes = [prod(self.schema.shape[axis] for axis in axes) for axes in tables]
+        require_memory(8 * sum(sizes), f"counting {len(tables):,} tables of {sum(sizes):,} cells")
+        counts = np.zeros(sum(sizes), dtype=np.int64)
+        starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+        self._fold_in(progress, _into_tables(self.schema, tables, starts, counts))
+        return Tally(self.schema, tables, counts, self.unit)
+
+    def _fold_in(self, progress: Progress | None, add: _Add) -> None:
+        """Stream the rows and hand on each batch."""
+        unit = self.unit
+        with Engine() as engine:
+            opened = open_table(engine, self.data, columns_of(self.schema, unit), self.table)
+            report, rows = _Reporter(progress, opened.rows if unit.kind == "row" else None), 0
+            for batch in normalised_batches(engine, opened, self.schema, unit):
+                add(batch)
+                report.advance(batch.num_rows)
+                rows += batch.num_rows
+            require_table(rows)
+            report.finish()
+
+    def __repr__(self) -> str:
+        return f"Source({', '.join(self.schema.names)}; rows not shown)"
 
 
 @leaves_no_trace
@@ -58,48 +186,8 @@ def count(
     >>> cube
     Cube(age (3): 3 cells, exact counts not shown)
     """
-    schema = Schema.read(schema)
-    unit = PrivacyUnit.read(person, max_rows)
     read_progress(progress, TableError)
-    counts = zero_counts(schema)
-    _fold_in(source, schema, unit, table, progress, _into_cube(schema, counts))
-    return Cube.owning(schema, counts, unit)
-
-
-@leaves_no_trace
-def count_tables(
-    source: object,
-    schema: Schema,
-    tables: Sequence[Axes],
-    person: str | None = None,
-    max_rows: int | None = None,
-    *,
-    table: str | None = None,
-    progress: Progress | None = None,
-) -> Tally:
-    """Count a table into small ones over few attributes each, in one pass and without the cube, else as ``count``."""
-    unit = PrivacyUnit.read(person, max_rows)
-    sizes = [prod(schema.shape[axis] for axis in axes) for axes in tables]
-    require_memory(8 * sum(sizes), f"counting {len(tables):,} tables of {sum(sizes):,} cells")
-    counts = np.zeros(sum(sizes), dtype=np.int64)
-    starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
-    _fold_in(source, schema, unit, table, progress, _into_tables(schema, tables, starts, counts))
-    return Tally(schema, tables, counts, unit)
-
-
-def _fold_in(
-    source: object, schema: Schema, unit: PrivacyUnit, table: str | None, progress: Progress | None, add: _Add
-) -> None:
-    """Stream the rows and hand on each batch."""
-    with Engine() as engine:
-        opened = open_table(engine, source, columns_of(schema, unit), table)
-        report, rows = _Reporter(progress, opened.rows if unit.kind == "row" else None), 0
-        for batch in normalised_batches(engine, opened, schema, unit):
-            add(batch)
-            report.advance(batch.num_rows)
-            rows += batch.num_rows
-        require_table(rows)
-        report.finish()
+    return Source.read(source, schema, person, max_rows, table).count(progress)
 
 
 def columns_of(schema: Schema, unit: PrivacyUnit) -> list[str]:

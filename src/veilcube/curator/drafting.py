@@ -9,10 +9,7 @@ from collections.abc import Mapping
 import tomli_w
 
 from veilcube.curator.normalising import DATES, INTEGERS, TEXTS, WIDE_NUMBERS
-from veilcube.curator.tables import Column, Engine, open_table
-from veilcube.curator.tables.csv_files import draft_names, is_csv
-from veilcube.curator.tables.parquet_files import is_parquet
-from veilcube.curator.tables.paths import find_files
+from veilcube.curator.tables import Column, Engine, draft_names, find_files, is_csv, is_parquet, open_table
 
 _PREFACE = """\
 # Draft of a schema: column names, and types where the table declares them. No row was read. Complete each attribute,

@@ -14,8 +14,7 @@ what a library writes for a value of a mixed column (``tables.frames``) is what 
 import re
 from datetime import date
 
-from veilcube.curator.kernels import UNREADABLE_NUMBER
-from veilcube.curator.tables import LOST_DIGITS, Column, Engine
+from veilcube.curator.tables import LOST_DIGITS, UNREADABLE_NUMBER, Column, Engine
 from veilcube.errors import SchemaError, TableError
 from veilcube.schema import Attribute, Bins, Calendar, Nominal, Ordinal
 

@@ -15,16 +15,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.operators.axis import AxisOperator, AxisReader, FlatAxis, Floats, Integers, range_steps, read_flat_axis
-from veilcube.operators.base import NeighbourName
-from veilcube.operators.exchange import largest_exchange
-from veilcube.operators.haar import read_haar_axis
-from veilcube.operators.inside import InsideAxis, Way, along_axis
+from veilcube.operators.base import (
+    AxisOperator,
+    AxisReader,
+    FlatAxis,
+    InsideAxis,
+    Moments,
+    NeighbourName,
+    Way,
+    along_axis,
+    largest_exchange,
+    range_steps,
+    read_flat_axis,
+    union_bound,
+)
 from veilcube.operators.matched import read_matched_axis
-from veilcube.operators.moments import Moments, union_bound
-from veilcube.operators.nominal import read_nominal_axis
 from veilcube.operators.tree import read_tree_axis
+from veilcube.operators.wavelet import read_haar_axis, read_nominal_axis
 from veilcube.schema import Region
+from veilcube.system import Floats, Integers
 
 MOST_AXES = 32
 # Up to this many measurements a query is written out in full to find the fourth powers of its noise weights.

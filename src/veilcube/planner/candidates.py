@@ -9,18 +9,14 @@ from math import prod
 import numpy as np
 
 from veilcube.errors import PlanError
-from veilcube.operators import Operator
-from veilcube.operators.components import require_few_tables
-from veilcube.operators.matched import LARGEST_MATCHED
-from veilcube.planner.adaptive_strategy import Adaptive, KdTree
-from veilcube.planner.axis_options import MOST_CELLS_TO_SEARCH
-from veilcube.planner.default_workload import default_workload
-from veilcube.planner.marginals_strategy import Marginals
+from veilcube.operators import LARGEST_MATCHED, Operator, require_few_tables
+from veilcube.planner.design import Identity, MeasuredOnce, Strategy, default_workload
+from veilcube.planner.marginals import Marginals
 from veilcube.planner.matched import matched_strategies
-from veilcube.planner.refined_tree import can_refine, has_like_neighbours
-from veilcube.planner.strategy import Identity, OpenStrategy, Strategy
-from veilcube.planner.tree_strategy import Tree
-from veilcube.planner.wavelet_strategy import Wavelet
+from veilcube.planner.partition import Adaptive, KdTree
+from veilcube.planner.staged import can_stage, has_like_neighbours
+from veilcube.planner.tree import MOST_CELLS_TO_SEARCH, Tree
+from veilcube.planner.wavelet import Wavelet
 from veilcube.query import Workload
 from veilcube.schema import Nominal, Schema
 
@@ -37,7 +33,7 @@ _FLAT_UP_TO = (1, 2, 4, 8, 16, 64)
 
 
 @dataclass(frozen=True)
-class _Matching:
+class _Matching(MeasuredOnce):
     """The wish for whatever strategy is best matched to the questions."""
 
     name: str = "matched"
@@ -49,6 +45,10 @@ class _Matching:
     def resolve(self, schema: Schema, workload: Workload) -> Strategy:
         """Return the strategy that is matched to the questions."""
         return matched_strategies(schema, workload)[0]
+
+    def candidates(self, schema: Schema, workload: Workload) -> tuple[Strategy, ...]:
+        """Return the strategy that is matched to the questions."""
+        return (self.resolve(schema, workload),)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""
@@ -80,7 +80,7 @@ def named_strategy(strategy: "Strategy | str") -> Strategy | None:
 
 def fitting_strategy(wish: Strategy | None, schema: Schema) -> Strategy | None:
     """Return what is wished for, or for a cube that nobody can hold the only strategy that does not need it."""
-    if schema.cells <= LARGEST_CUBE or isinstance(wish, Marginals):
+    if schema.cells <= LARGEST_CUBE or (wish is not None and wish.counts_tables):
         return wish
     if wish is None:
         return Marginals(k=min(2, len(schema)))
@@ -88,11 +88,6 @@ def fitting_strategy(wish: Strategy | None, schema: Schema) -> Strategy | None:
         f"the cube has {schema.cells:,} cells, more than any machine can count; use strategy='marginals', or coarser "
         "bins and fewer attributes"
     )
-
-
-def natural_workload(strategy: Strategy | None, schema: Schema) -> Workload:
-    """Return the questions that are planned for when none are given."""
-    return strategy.natural_workload(schema) if isinstance(strategy, Marginals) else default_workload(schema)
 
 
 def candidates_for(
@@ -103,10 +98,8 @@ def candidates_for(
     A release of marginals cannot answer everything, so nobody gets one unless their own questions are all it needs to
     answer.
     """
-    if isinstance(strategy, Wavelet):
-        return strategy.options(schema, workload)
     if strategy is not None:
-        return (strategy.resolve(schema, workload) if isinstance(strategy, OpenStrategy) else strategy,)
+        return strategy.candidates(schema, workload)
     return _all_candidates(schema, workload, is_given)
 
 
@@ -122,7 +115,7 @@ def _all_candidates(schema: Schema, workload: Workload, is_given: bool) -> tuple
 
 def _suits_refining(schema: Schema) -> bool:
     is_fit = LEAST_CELLS_TO_REFINE <= schema.cells <= MOST_CELLS_TO_REFINE
-    return is_fit and has_like_neighbours(schema) and can_refine(schema)
+    return is_fit and has_like_neighbours(schema) and can_stage(schema)
 
 
 def _trees(schema: Schema, workload: Workload) -> list[Strategy]:

@@ -26,21 +26,16 @@ from math import log, pi, sqrt
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilcube.errors import PlanError, QueryError
-from veilcube.planner.plan import Plan, plan
-from veilcube.planner.refined_tree import can_refine
-from veilcube.planner.tree_strategy import Tree
-from veilcube.privacy import EpsilonLike, read_epsilon, scale_for
-from veilcube.privacy.deviations import widest_deviations
-from veilcube.privacy.quantile_split import QuantileSplit
+from veilcube.laws import widest_deviations
+from veilcube.planner.planning import Plan, plan
+from veilcube.planner.staged import can_stage
+from veilcube.planner.tree import Tree
+from veilcube.privacy import EpsilonLike, QuantileSplit, read_epsilon, scale_for
 from veilcube.query import Workload
 from veilcube.schema import Ordinal, Schema
-from veilcube.system.arguments import show
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from veilcube.system import Floats, Integers, show
 
 # The budgets of levels are whole multiples of this part of epsilon.
 _PARTS = 10_000
@@ -194,7 +189,7 @@ def _refined_worth_planning(cells: int, epsilon: Fraction, method: str, *, may_r
     if not is_asked and not (method == "auto" and may_refine and cells in _CELLS_TO_REFINE):
         return None
     schema = Schema([Ordinal("place", 1, cells)])
-    if not can_refine(schema):
+    if not can_stage(schema):
         raise PlanError("a refined tree for quantiles has at most 2**18 cells; use method='split' or coarser cells")
     return plan(schema, epsilon, Tree(), Workload.prefixes(schema))
 

@@ -25,13 +25,12 @@ from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Literal
 
-from scipy.optimize import brentq
+import scipy
 from scipy.special import gammainccinv
 
 from veilcube.errors import PlanError
+from veilcube.laws import DiscreteLaplace, half_widths, tail
 from veilcube.privacy import EpsilonLike, Neighbours, read_epsilon
-from veilcube.privacy.noise import DiscreteLaplace
-from veilcube.privacy.summed_noise import half_widths, tail
 
 Quantity = Literal["rows", "error", "epsilon"]
 
@@ -149,7 +148,7 @@ def _quantile_of_sum(cells: int, delta: float) -> float:
     def excess(width: float) -> float:
         return 2 * float(tail(noise, cells, width)) - delta
 
-    width = near if cells > _MOST_CELLS_INVERTED else brentq(excess, near / 2, 2 * near, rtol=1e-10)
+    width = near if cells > _MOST_CELLS_INVERTED else scipy.optimize.brentq(excess, near / 2, 2 * near, rtol=1e-10)
     return float(width) / _FINE_SCALE
 
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from veilcube.errors import PrivacyError
+from veilcube.laws import read_ratio
 from veilcube.privacy.budget import LARGEST_EPSILON, write_fraction
-from veilcube.privacy.ratio import read_ratio
 
 LARGEST_SENSITIVITY = 2**62
 

@@ -25,13 +25,11 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilcube.errors import PrivacyError, QueryError, TableError
 from veilcube.privacy.budget import EpsilonLike, read_epsilon
 from veilcube.privacy.rank_mechanisms import RankCosts
-
-Integers = NDArray[np.int64]
+from veilcube.system import Integers
 
 MOST_QUANTILES = 10_000
 MOST_ROWS = 2**41

@@ -15,7 +15,7 @@ epsilon-differentially private:
   p(r) = exp(-epsilon·max(t (A(r) - (k-1)), (1-t) (k - B(r)), 0)), over its largest value. Above epsilon 1/10, k is 1
   and this is permute-and-flip itself.
 
-The sampler is ``veilcube.curator.noise.rank``; nothing here draws anything.
+The sampler is ``veilcube.curator.sampling.rank``; nothing here draws anything.
 """
 
 from dataclasses import dataclass
@@ -31,9 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilcube.errors import QueryError, TableError
 from veilcube.privacy.budget import EpsilonLike, read_epsilon
 from veilcube.privacy.secrecy import Private
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from veilcube.system import Floats, Integers
 
 MOST_ROWS = 2**53
 # Gauss's rule with 16 nodes on a panel over which the product falls by at most exp(-4) leaves an error below 1e-20, and

@@ -8,13 +8,12 @@ from fractions import Fraction
 from numbers import Rational
 
 from veilcube.errors import PrivacyError
+from veilcube.laws import read_ratio
 from veilcube.privacy.accountant import epsilon_of
 from veilcube.privacy.budget import LARGEST_EPSILON, show_fraction, write_fraction
 from veilcube.privacy.event import Event, read_event
-from veilcube.privacy.neighbours import Neighbours
-from veilcube.privacy.ratio import read_ratio
-from veilcube.privacy.unit import PrivacyUnit
-from veilcube.system.arguments import read_kind
+from veilcube.privacy.unit import Neighbours, PrivacyUnit
+from veilcube.system import read_kind
 
 # A charge has one number in its ledger, so the same words are about the same charge.
 _NAMES_A_CHARGE = re.compile(r"Charged to the budget of .* as charge \d+")

@@ -11,12 +11,10 @@ from itertools import pairwise
 from math import ceil, floor, lcm
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
 from veilcube.schema import Attribute, Bins, Ordinal, WholeNumbers
-
-Integers = NDArray[np.int64]
+from veilcube.system import Integers
 
 LARGEST_NUMBER = 2**53
 

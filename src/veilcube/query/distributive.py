@@ -20,13 +20,11 @@ from numbers import Integral
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
 from veilcube.query.cell_numbers import CellNumbers
-from veilcube.system.arguments import takes
+from veilcube.system import Integers, takes
 
-Integers = NDArray[np.int64]
 PartValue: TypeAlias = Callable[[Integers, Integers], int]
 PartScores: TypeAlias = Callable[[Integers, Integers], Sequence[int] | Integers]
 Output: TypeAlias = Literal["unlimited"] | Sequence[int]

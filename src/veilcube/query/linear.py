@@ -11,28 +11,30 @@ from math import prod
 from typing import TypeVar
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from veilcube.errors import QueryError
-from veilcube.query.linear_data import plain_queries, read_queries
 from veilcube.query.linear_factors import (
     Factor,
-    Floats,
-    Integers,
     Term,
     factors_of_ranges,
     factors_of_terms,
+    fourier_term,
+    function_terms,
     joined,
+    moment_term,
+    plain_queries,
     read_list,
+    read_queries,
     read_terms,
     terms_of_region,
+    wavelet_term,
 )
-from veilcube.query.linear_forms import fourier_term, function_terms, moment_term, wavelet_term
 from veilcube.query.predicate import Query
 from veilcube.query.workload import Workload
 from veilcube.schema import Schema, require_schema
-from veilcube.system.arguments import read_numbers
+from veilcube.system import Floats, Integers, read_numbers
 
 Kind = TypeVar("Kind")
 _ENTRIES_AT_ONCE = 1 << 22
@@ -216,7 +218,9 @@ class LinearQueries:
         if self.owner.size == self.count and (self.owner == np.arange(self.count)).all():
             return of_terms
         ones = np.ones(self.owner.size)
-        adding = sparse.csr_array((ones, (self.owner, np.arange(self.owner.size))), shape=(self.count, self.owner.size))
+        adding = scipy.sparse.csr_array(
+            (ones, (self.owner, np.arange(self.owner.size))), shape=(self.count, self.owner.size)
+        )
         return np.asarray(adding @ of_terms, dtype=np.float64)
 
     def evaluate(self, cells: ArrayLike) -> Floats:

@@ -12,8 +12,7 @@ from veilcube.errors import QueryError
 from veilcube.query.predicate import Query, read_query
 from veilcube.query.sql import read_sql
 from veilcube.schema import Region, Schema, require_schema
-from veilcube.system.arguments import read_whole, show
-from veilcube.system.memory import require_memory
+from veilcube.system import read_whole, require_memory, show
 
 MAX_QUERIES = 50_000_000
 # Low and high index of every attribute, and what is made on the way to them.

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from veilcube.errors import QueryError, SchemaError, quoted
 from veilcube.schema.divisions import Bound, BoundaryRule, Calendar, CalendarUnit, Division, read_division
 from veilcube.schema.hierarchy import Hierarchy, HierarchySpec, value_text
-from veilcube.system.arguments import is_encodable, read_whole, show
-from veilcube.system.memory import require_cells
+from veilcube.system import is_encodable, read_whole, require_cells, show
 
 OutsidePolicy: TypeAlias = Literal["reject", "clip", "other"]
 MissingPolicy: TypeAlias = Literal["reject", "cell"]

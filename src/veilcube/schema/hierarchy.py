@@ -9,7 +9,7 @@ from typing import TypeAlias, Union
 import numpy as np
 
 from veilcube.errors import SchemaError, quoted
-from veilcube.system.arguments import is_encodable
+from veilcube.system import is_encodable
 
 HierarchySpec: TypeAlias = Mapping[str, Union["HierarchySpec", Sequence[Union[str, "HierarchySpec"]]]]
 

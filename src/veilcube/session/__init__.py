@@ -1,6 +1,5 @@
 """Where both sides meet, and the only place where they do: releases are made here, and tables put behind a budget."""
 
-from veilcube.session.protecting import protect
-from veilcube.session.releasing import release
+import lazy_loader
 
-__all__ = ["protect", "release"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

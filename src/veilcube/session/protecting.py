@@ -2,20 +2,13 @@
 
 from pathlib import Path
 
-from veilcube.analyst.history import KernelPCA
-from veilcube.curator.cube import Cube
-from veilcube.curator.ledger import Ledger
-from veilcube.curator.protected.desk import Desk
-from veilcube.curator.protected.linear import linear_queries
-from veilcube.curator.protected.moment import Moment
-from veilcube.curator.protected.question import Question
-from veilcube.curator.protected.rows import PrivateRows
-from veilcube.curator.protected.table import ProtectedTable
-from veilcube.errors import LedgerError, TableError, VeilcubeError
-from veilcube.privacy import EpsilonLike, Neighbours, PrivacyUnit
-from veilcube.privacy.secrecy import leaves_no_trace
+from veilcube.analyst import KernelPCA
+from veilcube.curator import Desk, Ledger, PrivateRows, ProtectedTable, Source
+from veilcube.errors import LedgerError, VeilcubeError
+from veilcube.privacy import EpsilonLike, Neighbours, PrivacyUnit, leaves_no_trace
+from veilcube.record import Moment, Question, linear_queries
 from veilcube.schema import Schema
-from veilcube.system.arguments import read_text
+from veilcube.system import read_text
 
 # Beyond this, fitting would take longer than a refusal may; who wants more fits the history with open eyes.
 MOST_ANSWERS_TO_LEARN_FROM = 1500
@@ -51,9 +44,8 @@ def protect(
         raise LedgerError("analyst_epsilon is the share of an analyst; name the analyst too")
     if analyst is not None:
         read_text(analyst, "the analyst", LedgerError)
-    if table is not None:
-        read_text(table, "table, the name of a table in a database,", TableError)
-    rows = _rows_of(source, schema, person, max_rows, table)
+    named = Source.read(source, schema, person, max_rows, table)
+    rows = PrivateRows(named.data, named.schema, named.unit, named.table)
     relation = Neighbours.read(neighbours)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     if epsilon is None:
@@ -84,15 +76,3 @@ def _from_history(ledger: Ledger, dataset: str, question: Question, unit: Privac
     if moment.by:
         return f"past answers tell its {len(found):,} values at no cost: see 'veilcube history answer'"
     return f"past answers tell it at no cost as {found[0]} with 95% confidence: see 'veilcube history answer'"
-
-
-def _rows_of(
-    source: object, schema: Schema | str | Path | None, person: str | None, max_rows: int | None, table: str | None
-) -> PrivateRows:
-    if isinstance(source, Cube):
-        if (schema, person, max_rows, table) != (None, None, None, None):
-            raise TableError("a cube brings its own schema and privacy unit; leave out schema, person and max_rows")
-        return PrivateRows(source, source.schema, source.unit)
-    if schema is None:
-        raise TableError("a table needs its schema: pass schema=veilcube.Schema.from_toml('table.toml')")
-    return PrivateRows(source, Schema.read(schema), PrivacyUnit.read(person, max_rows), table)

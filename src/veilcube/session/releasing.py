@@ -10,26 +10,34 @@ from importlib.metadata import version
 from pathlib import Path
 
 from veilcube.analyst import Release
-from veilcube.curator.capacity import WAYS_OUT, WORKING_BYTES
-from veilcube.curator.counting import Progress, count, count_tables
-from veilcube.curator.cube import Cube
-from veilcube.curator.ledger import Ledger, Receipt
-from veilcube.curator.mechanisms import LinearMechanism, mechanism_for
-from veilcube.curator.noise import discrete_laplace
-from veilcube.curator.tally import Tally
+from veilcube.curator import (
+    WAYS_OUT,
+    WORKING_BYTES,
+    Cube,
+    Ledger,
+    LinearMechanism,
+    Progress,
+    Receipt,
+    Source,
+    Tally,
+    discrete_laplace,
+    mechanism_for,
+)
 from veilcube.errors import CapacityError, LedgerError, PlanError, TableError
-from veilcube.operators.components import Axes
-from veilcube.operators.marginals import MarginalsOperator
-from veilcube.planner import Marginals, Plan, Strategy
-from veilcube.planner import plan as make_plan
-from veilcube.planner.candidates import fitting_strategy, named_strategy
-from veilcube.privacy import EpsilonLike, Neighbours, PrivacyStatement, PrivacyUnit, read_epsilon
-from veilcube.privacy.secrecy import leaves_no_trace, paid_for
+from veilcube.planner import Plan, Strategy, fitting_strategy, named_strategy, plan as make_plan
+from veilcube.privacy import (
+    EpsilonLike,
+    Neighbours,
+    PrivacyStatement,
+    PrivacyUnit,
+    leaves_no_trace,
+    paid_for,
+    read_epsilon,
+)
 from veilcube.query import Workload
-from veilcube.release import NoisyMeasurement, ReleaseRecord, require_savable
+from veilcube.record import NoisyMeasurement, ReleaseRecord, require_savable
 from veilcube.schema import Schema
-from veilcube.system.arguments import read_kind, read_progress, read_text
-from veilcube.system.memory import require_memory
+from veilcube.system import read_kind, read_progress, read_text, require_memory
 
 
 @leaves_no_trace
@@ -46,40 +54,38 @@ def release(
     workload: Workload | None = None,
     person: str | None = None,
     max_rows: int | None = None,
+    table: str | None = None,
     analyst: str | None = None,
     progress: Progress | None = None,
 ) -> Release:
     """Turn a cube, or a table with its schema, into a release, once, for the price of ``epsilon``.
 
-    A table is counted first (``schema``, ``person`` and ``max_rows`` as in ``count``). With a ``ledger`` the price is
-    charged to ``dataset`` before any noise is drawn; without one, keeping account is left to the caller, and the
-    privacy statement says so. Without a ready ``plan``, which brings its own, epsilon is 1, the strategy "auto" and
+    A table is counted first (``schema``, ``person``, ``max_rows`` and ``table`` as in ``count``). With a ``ledger`` the
+    price is charged to ``dataset`` before any noise is drawn; without one, keeping account is left to the caller, and
+    the privacy statement says so. Without a ready ``plan``, which brings its own, epsilon is 1, the strategy "auto" and
     neighbours are "add-remove".
     """
     account = _open_account(ledger, dataset)
     _check_wishes(plan, strategy, neighbours, analyst)
     read_progress(progress, TableError)
-    if isinstance(source, Cube) and (schema, person, max_rows) != (None, None, None):
-        raise TableError("a cube brings its own schema and privacy unit; leave out schema, person and max_rows")
+    named = Source.read(source, schema, person, max_rows, table)
     wishes = (plan, epsilon, strategy, neighbours, workload)
     counted: Cube | Tally
-    if isinstance(source, Cube):
-        counted, chosen = source, _plan_for(source.schema, source.unit, *wishes)
-    elif _wants_marginals(plan, strategy, schema):
+    if not named.is_cube and _counts_tables(plan, strategy, named.schema):
         # The tables alone are counted, so the cube may be larger than any machine.
-        chosen = _plan_for(_require_schema(schema), PrivacyUnit.read(person, max_rows), *wishes)
-        counted = count_tables(source, chosen.schema, _tables_of(chosen), person, max_rows, progress=progress)
+        chosen = _plan_for(named.schema, named.unit, *wishes)
+        counted = named.count_tables(chosen.design.tables or (), progress)
     else:
-        counted = count(source, _require_schema(schema), person, max_rows, progress=progress)
-        chosen = _plan_for(counted.schema, counted.unit, *wishes)
+        counted = named.count(progress)
+        chosen = _plan_for(named.schema, named.unit, *wishes)
     return _measure(counted, chosen, account, analyst)
 
 
 def _check_wishes(plan: object, strategy: object, neighbours: object, analyst: object) -> None:
     if plan is not None:
         read_kind(plan, Plan, "plan is what veilcube.plan returns", PlanError)
-    if strategy is not None and not isinstance(strategy, Strategy):
-        read_text(strategy, "the strategy", PlanError)
+    if strategy is not None:
+        named_strategy(strategy)  # type: ignore[arg-type]
     if neighbours is not None:
         Neighbours.read(neighbours)  # type: ignore[arg-type]
     if analyst is not None:
@@ -115,16 +121,11 @@ def _out_of_memory(account: tuple[Ledger, str] | None) -> str:
     return f"memory ran out while the noise was drawn, so there is no release{charged}; free some before the next one"
 
 
-def _tables_of(chosen: Plan) -> tuple[Axes, ...]:
-    """Return the attributes of each table of a plan for marginals."""
-    if not isinstance(chosen.operator, MarginalsOperator):
-        raise PlanError("the plan measures more than marginals; count the whole cube for it")
-    return chosen.operator.tables
-
-
-def _wants_marginals(plan: Plan | None, strategy: Strategy | str | None, schema: Schema | str | Path | None) -> bool:
+def _counts_tables(plan: Plan | None, strategy: Strategy | str | None, schema: Schema) -> bool:
+    """Return whether the tables of a strategy are all that needs to be counted."""
     wish = plan.strategy if plan is not None else named_strategy(strategy or "auto")
-    return isinstance(fitting_strategy(wish, _require_schema(schema)), Marginals)
+    fitting = fitting_strategy(wish, schema)
+    return fitting is not None and fitting.counts_tables
 
 
 def _record(
@@ -140,12 +141,6 @@ def _open_account(ledger: Ledger | str | None, dataset: str | None) -> tuple[Led
     if ledger is None or dataset is None:
         raise LedgerError("ledger and dataset go together: name the ledger and the dataset in it that is charged")
     return (ledger if isinstance(ledger, Ledger) else Ledger(ledger)), dataset
-
-
-def _require_schema(schema: Schema | str | Path | None) -> Schema:
-    if schema is None:
-        raise TableError("a table needs its schema: pass schema=veilcube.Schema.from_toml('table.toml')")
-    return Schema.read(schema)
 
 
 def _plan_for(

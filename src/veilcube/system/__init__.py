@@ -1,11 +1,5 @@
-"""What any room may use: compiled loops, text files, and how the command starts."""
+"""What any room may use: compiled loops, array types, arguments as callers pass them, memory, files."""
 
-from veilcube.system.starting import end_quietly_when_interrupted
+import lazy_loader
 
-# Before anything heavy is loaded, which the next line begins with.
-end_quietly_when_interrupted()
-
-from veilcube.system.loops import compile_loop  # noqa: E402
-from veilcube.system.text_files import read_text  # noqa: E402
-
-__all__ = ["compile_loop", "end_quietly_when_interrupted", "read_text"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -54,7 +54,7 @@ def test_every_setting_is_varied_and_time_is_taken(folder):
 
 @pytest.mark.slow
 def test_cross_validation_stands_beside_the_truth(folder):
-    assert all(row["cross_validated"] for row in rows_of(folder / "foretold-error.csv"))
+    assert all(row["cross_validated"] for row in rows_of(folder / "predicted-error.csv"))
 
 
 @pytest.mark.slow

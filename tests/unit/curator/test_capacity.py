@@ -2,7 +2,7 @@
 
 import pytest
 
-from veilcube.curator import capacity
+from veilcube.curator import counting as capacity
 from veilcube.errors import CapacityError
 from veilcube.schema import Ordinal, Schema
 from veilcube.system import memory

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import veilcube as vc
 from support.releases import release_of
-from veilcube.curator.mechanisms.adaptive import _chosen_regions
+from veilcube.curator.mechanisms.partition import _chosen_regions
 from veilcube.operators import RegionCounts
-from veilcube.planner.adaptive_design import AdaptiveDesign
+from veilcube.planner.partition.design import AdaptiveDesign
 from veilcube.schema import Attribute
 
 GROW = vc.Adaptive(partition="grow", split=0.5)

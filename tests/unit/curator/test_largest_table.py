@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import veilcube as vc
+from veilcube.curator.cube import Tally
 from veilcube.curator.protected.table import ProtectedTable
-from veilcube.curator.tally import Tally
 from veilcube.errors import PlanError, TableError, VeilcubeError
 from veilcube.planner import Plan
-from veilcube.planner.weights import within_column
+from veilcube.planner.design.weights import within_column
 from veilcube.privacy import PrivacyUnit
-from veilcube.privacy.calibration import LARGEST_COLUMN, LARGEST_TABLE
+from veilcube.privacy.unit import LARGEST_COLUMN, LARGEST_TABLE
 
 JOBS = {f"g{size}": [f"{size}_{i}" for i in range(size)] for size in (2, 3, 5, 7)}
 SCHEMAS = {

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pytest
 
 from support.seeded import RecordedWords, SeededWords
-from veilcube.curator.noise import SystemWords, discrete_laplace, laplace
-from veilcube.curator.noise.scale import read_scale, read_scales
+from veilcube.curator.sampling import SystemWords, discrete_laplace, laplace
+from veilcube.curator.sampling.laplace import read_scale, read_scales
 from veilcube.errors import PrivacyError
 
 WIDE = 2**40  # two independent samples at this scale agree with a probability below 2^-40

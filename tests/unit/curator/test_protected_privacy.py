@@ -13,6 +13,7 @@ import pytest
 from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.protected import Published, recorded_table
 from veilcube.curator.protected.table import ProtectedTable
+from veilcube.curator.protected.view import View
 from veilcube.privacy import PrivacyUnit
 
 EPSILON = Fraction(1, 3)
@@ -92,7 +93,7 @@ def test_no_output_is_likelier_than_the_promise_allows(
 
 
 def test_parts_without_the_factor_for_exchanged_rows_would_break_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ProtectedTable, "is_part", False)
+    monkeypatch.setattr(View, "is_part", False)
     assert largest_ratio(each_part, "replace", 1, 1) > EPSILON
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import veilcube as vc
-from veilcube.curator.noise.rank import MOST_COINS, _Coins, draw_rank
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
+from veilcube.curator.sampling.rank import MOST_COINS, _Coins, draw_rank
 from veilcube.errors import BudgetExceededError, PrivacyError, QueryError
 from veilcube.privacy import Neighbours, PrivacyUnit
 from veilcube.privacy.rank_mechanisms import RankCosts, RankMethod, rank_distribution

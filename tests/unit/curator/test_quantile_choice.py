@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import veilcube as vc
-from veilcube.curator.noise import discrete_laplace
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.quantiles import CHOICE_PROOF, ask_quantiles
 from veilcube.curator.protected.rows import PrivateRows
-from veilcube.curator.protected.table import ProtectedTable
+from veilcube.curator.protected.table import ProtectedTable, private_view
+from veilcube.curator.sampling import discrete_laplace
 from veilcube.errors import QueryError
 from veilcube.planner.quantiles import SHARE_OF_TOTAL
 from veilcube.privacy import Neighbours, PrivacyStatement, PrivacyUnit
@@ -60,7 +60,7 @@ def make(tmp_path: Path, recorder: Recorder) -> Make:
 
 
 def only_statement(table: ProtectedTable) -> PrivacyStatement:
-    (answer,) = table.desk.ledger.history("people").answers
+    (answer,) = private_view(table).desk.ledger.history("people").answers
     return answer.statement
 
 
@@ -127,7 +127,7 @@ def test_a_public_number_of_rows_saves_the_budget_for_it(
     make: Make, recorder: Recorder, rows: int, draws_at_once: bool
 ) -> None:
     table = make(FEW)
-    ask_quantiles(table, "pay", PERCENTILES, 1, "auto", 0.95, False, rows=rows)
+    ask_quantiles(private_view(table), "pay", PERCENTILES, 1, "auto", 0.95, False, rows=rows)
     assert (len(recorder.drawn) == 1) is draws_at_once
     assert 1 / SHARE_OF_TOTAL not in recorder.scales
     assert only_statement(table).proof != CHOICE_PROOF
@@ -138,7 +138,7 @@ def test_a_public_number_of_rows_saves_the_budget_for_it(
 def test_a_number_of_rows_that_is_none_is_refused_and_costs_nothing(make: Make, rows: object) -> None:
     table = make(FEW)
     with pytest.raises(QueryError, match="leave it out if it is not public"):
-        ask_quantiles(table, "pay", PERCENTILES, 1, "auto", 0.95, False, rows=rows)  # type: ignore[arg-type]
+        ask_quantiles(private_view(table), "pay", PERCENTILES, 1, "auto", 0.95, False, rows=rows)  # type: ignore[arg-type]
     assert table.budget.spent == 0
 
 

@@ -16,14 +16,14 @@ import pandas as pd
 import pytest
 
 import veilcube as vc
+from veilcube.curator.cube import Tally
 from veilcube.curator.ledger import Ledger
-from veilcube.curator.noise.rank import _Coins
-from veilcube.curator.noise.source import SystemWords
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
-from veilcube.curator.protected.table import ProtectedTable
+from veilcube.curator.protected.table import ProtectedTable, private_view
+from veilcube.curator.sampling.rank import _Coins
+from veilcube.curator.sampling.source import SystemWords
 from veilcube.curator.tables import Engine
-from veilcube.curator.tally import Tally
 from veilcube.errors import BudgetExceededError, CapacityError, LedgerError, PrivacyError, VeilcubeError
 from veilcube.privacy import PrivacyUnit
 from veilcube.privacy.rank_mechanisms import RankCosts, RankMethod, rank_costs
@@ -273,8 +273,8 @@ def _holders(tmp_path: Path) -> list[object]:
     return [
         CUBE,
         Tally(SCHEMA, [(0, 1)], COUNTS.ravel().copy(), PrivacyUnit.row()),
-        table.desk.rows,
-        table.desk,
+        private_view(table).desk.rows,
+        private_view(table).desk,
         table,
         table.partition("sex"),
         costs,

@@ -7,10 +7,9 @@ import pytest
 
 from support.dense_axes import DenseAxis
 from veilcube.errors import ReleaseFileError
-from veilcube.operators import FlatAxis, ProductOperator, TreeAxis, read_operator
-from veilcube.operators import product as product_module
-from veilcube.operators.tree import tree_axis
-from veilcube.operators.tree_shape import levels_of_fanouts
+from veilcube.operators import FlatAxis, ProductOperator, TreeAxis, product as product_module, read_operator
+from veilcube.operators.tree.axis import tree_axis
+from veilcube.operators.tree.shape import levels_of_fanouts
 from veilcube.schema import Region
 
 ROOTLESS = TreeAxis(4, (np.array([0, 2, 4]), np.arange(5)), (1, 2))

@@ -8,8 +8,8 @@ import pytest
 from support.dense_axes import DenseAxis, check_axis
 from veilcube.errors import PlanError
 from veilcube.operators import FlatAxis, TreeAxis, hierarchy_levels, read_axis, tree_fanouts, tree_levels
-from veilcube.operators.axis import AxisMoments
-from veilcube.operators.tree import TreeGains, tree_axis
+from veilcube.operators.base.axis import AxisMoments
+from veilcube.operators.tree.axis import TreeGains, tree_axis
 from veilcube.schema.hierarchy import Hierarchy
 
 JOBS = Hierarchy.read({"Care": {"Ward": ["Nurse", "Aide"], "Office": ["Clerk"]}, "Judges": [{"Judge": ["Judge one"]}]})

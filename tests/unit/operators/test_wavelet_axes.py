@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from support.dense_axes import DenseAxis, all_ranges, check_axis
 from veilcube.errors import PlanError
 from veilcube.operators import AxisOperator, FlatAxis, HaarAxis, NominalAxis, ProductOperator, read_axis
-from veilcube.operators.exchange import ColumnPair, largest_exchange
+from veilcube.operators.base.exchange import ColumnPair, largest_exchange
 
 
 def nominal(size: int, *levels: list[int]) -> NominalAxis:

@@ -8,8 +8,8 @@ import pytest
 
 from veilcube.curator.cube import Cube
 from veilcube.errors import PlanError
+from veilcube.laws.summed_noise import half_widths
 from veilcube.planner import Identity, Tree, plan
-from veilcube.privacy.summed_noise import half_widths
 from veilcube.query import Workload
 from veilcube.schema import Ordinal, Schema
 from veilcube.session import release

@@ -32,6 +32,6 @@ def test_a_domain_beyond_all_memory_is_refused_in_one_sentence(monkeypatch: pyte
     def exhausting(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(sys.modules["veilcube.planner.plan"], "candidates_for", exhausting)
+    monkeypatch.setattr(sys.modules["veilcube.planner.planning"], "candidates_for", exhausting)
     with pytest.raises(PlanError, match=r"14,800 cells is too large to plan.*; use wider bins"):
         plan(PEOPLE)

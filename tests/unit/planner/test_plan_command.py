@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import Call, caller, write_schema
-from veilcube.cli.error_curve import curves_of, text_plot
+from veilcube.cli.pages.error_curve import curves_of, text_plot
 from veilcube.planner import plan
 from veilcube.schema import Schema
 

@@ -7,8 +7,7 @@ import pytest
 from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree
 from veilcube.planner import Tree, plan
-from veilcube.planner.joint_weights import TALLEST, shares_below, shares_with_root
-from veilcube.planner.refined_tree import can_refine, refined_design
+from veilcube.planner.staged.design import TALLEST, can_stage, shares_below, shares_with_root, staged_design
 from veilcube.privacy import epsilon_of
 from veilcube.schema import Nominal, Ordinal, Schema
 
@@ -27,7 +26,7 @@ SCHEMAS = [
 @pytest.mark.parametrize("schema", SCHEMAS, ids=repr)
 def test_levels_fall_to_the_cells_and_weights_sum_to_one(schema: Schema) -> None:
     tree = HalvingTree.of(schema)
-    design = refined_design(tree)
+    design = staged_design(tree)
     assert design.levels[-1] == 0
     assert sorted(set(design.levels), reverse=True) == list(design.levels)
     assert max(design.levels) <= tree.depth
@@ -56,7 +55,7 @@ def test_the_event_of_a_plan_costs_its_epsilon(schema: Schema, epsilon: str) -> 
 def test_lines_look_for_rich_nodes_and_survey_where_that_is_cheap() -> None:
     surveyed = {}
     for cells in (512, 513, 1000, 1024, 3000, 4096, 4097, 2**16):
-        design = refined_design(HalvingTree.of(Schema([Ordinal("a", 1, cells)])))
+        design = staged_design(HalvingTree.of(Schema([Ordinal("a", 1, cells)])))
         assert design.rich == 4.0
         assert bool(design.survey) == bool(design.surveyed)
         surveyed[cells] = design.surveyed
@@ -64,7 +63,7 @@ def test_lines_look_for_rich_nodes_and_survey_where_that_is_cheap() -> None:
     assert surveyed[513] == surveyed[1000] == (9,)
     assert surveyed[1024] == (9, 10)
     assert surveyed[3000] == surveyed[4096] == (9, 10, 11)
-    plane = refined_design(HalvingTree.of(Schema([Ordinal("a", 1, 64), Ordinal("b", 1, 64)])))
+    plane = staged_design(HalvingTree.of(Schema([Ordinal("a", 1, 64), Ordinal("b", 1, 64)])))
     assert (plane.rich, plane.survey) == (float("inf"), 0)
 
 
@@ -98,6 +97,6 @@ def test_cubes_that_are_too_large_or_hierarchies_that_are_too_deep_are_refused_i
     deep = Schema([Nominal(name, hierarchy=spec) for name in "abc"])
     large = Schema([Ordinal("a", 1, 2**18 + 1)])
     for schema in (deep, large, Schema(deep.attributes[:1])):
-        assert not can_refine(schema)
+        assert not can_stage(schema)
         with pytest.raises(PlanError, match=r"halvings tell apart.*use Tree\(refine=False\)"):
             plan(schema, 1, Tree())

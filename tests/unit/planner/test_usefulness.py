@@ -9,9 +9,9 @@ from scipy.optimize import brentq
 from scipy.special import gammaincc, gammaln
 
 from veilcube.errors import PlanError, PrivacyError
+from veilcube.laws.noise import DiscreteLaplace
+from veilcube.laws.summed_noise import half_widths
 from veilcube.planner.usefulness import MEANINGS, usefulness
-from veilcube.privacy.noise import DiscreteLaplace
-from veilcube.privacy.summed_noise import half_widths
 
 BOUNDS = ["paper", "sum", "single-query"]
 

@@ -8,12 +8,7 @@ import pytest
 
 from support.rank_laws import small_tables, with_one_more
 from veilcube.errors import QueryError, TableError
-from veilcube.privacy.quantile_split import (
-    QuantileSplit,
-    slots_for,
-    split_costs,
-    spread_rows,
-)
+from veilcube.privacy.quantile_split import QuantileSplit, slots_for, split_costs, spread_rows
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 6, 7, 8, 99])

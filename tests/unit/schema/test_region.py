@@ -4,7 +4,7 @@ from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
 from veilcube.schema import Box, Region
-from veilcube.schema.bitbox import MAX_BOXES
+from veilcube.schema.region import MAX_BOXES
 
 SHAPE = (4, 3, 5)
 

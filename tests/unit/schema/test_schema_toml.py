@@ -7,8 +7,7 @@ import pytest
 
 from veilcube.errors import QueryError, SchemaError
 from veilcube.schema import Nominal, Ordinal, Schema
-from veilcube.schema.schema import MAX_ATTRIBUTES
-from veilcube.schema.toml import MAX_BYTES
+from veilcube.schema.schema import MAX_ATTRIBUTES, MAX_BYTES
 
 SCHEMA = Schema(
     [

@@ -1,44 +1,5 @@
 """Estimators: from a public record to answers with intervals. None of them touches private data."""
 
-from veilcube.analyst.estimate.base import Estimate, Estimates, Estimator, Fit, GroupedCounts
-from veilcube.analyst.estimate.best import best_estimator
-from veilcube.analyst.estimate.entropy import MarginalsFirst
-from veilcube.analyst.estimate.guaranteed import Guarantee
-from veilcube.analyst.estimate.least_squares import LeastSquares
-from veilcube.analyst.estimate.nonnegative import Nonnegative
-from veilcube.analyst.estimate.observed import Observed
-from veilcube.analyst.estimate.posterior import Posterior
-from veilcube.analyst.estimate.shrunken import Shrunken
-from veilcube.analyst.estimate.thresholded import Thresholded
-from veilcube.errors import QueryError
-from veilcube.release import ReleaseRecord
+import lazy_loader
 
-ESTIMATORS: tuple[Estimator, ...] = (
-    LeastSquares(),
-    Nonnegative(),
-    Posterior(),
-    Thresholded(),
-    Thresholded(is_pooled=False),
-    Shrunken(),
-    Observed(),
-    MarginalsFirst(),
-)
-
-
-def choose_estimator(record: ReleaseRecord, name: str, fit: Fit) -> Estimator:
-    """Return the estimator that a user named, or for ``"best"`` the one that suits the release best."""
-    if not isinstance(name, str):
-        raise QueryError("an estimator is named by a text such as 'best'")
-    able = [estimator for estimator in ESTIMATORS if estimator.can_read(record)]
-    if name == "best" and able:
-        return best_estimator(record, fit)
-    for estimator in able:
-        if estimator.name == name:
-            return estimator
-    allowed = ", ".join(["best", *(estimator.name for estimator in able)])
-    if name not in {estimator.name for estimator in ESTIMATORS}:
-        raise QueryError(f"there is no estimator '{name}'; on this release use one of {allowed}")
-    raise QueryError(f"the estimator '{name}' cannot read this release; use one of {allowed}")
-
-
-__all__ = ["ESTIMATORS", "Estimate", "Estimates", "Estimator", "Fit", "GroupedCounts", "Guarantee", "choose_estimator"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,30 +11,36 @@ known exactly, such as the total, is imposed (``conditioning``).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from veilcube.analyst.history.alpha import AlphaSearch, cross_validate, leave_one_out, read_alpha
-from veilcube.analyst.history.conditioning import Conditioning
-from veilcube.analyst.history.kernel import ProductKernel
-from veilcube.analyst.history.prior import Prior, promises_of_prior, read_prior
-from veilcube.analyst.history.sources import HistorySource, read_history
-from veilcube.analyst.history.spectrum import Spectrum
-from veilcube.analyst.history.whitening import Whitening
+from veilcube.analyst.history.base import (
+    AlphaSearch,
+    Conditioning,
+    HistorySource,
+    Prior,
+    ProductKernel,
+    Spectrum,
+    Whitening,
+    cross_validate,
+    leave_one_out,
+    promises_of_prior,
+    read_alpha,
+    read_history,
+    read_prior,
+)
 from veilcube.errors import CapacityError, QueryError
-from veilcube.privacy.deviations import laplace_sum_deviations
-from veilcube.privacy.statement import join_promises
-from veilcube.query import Answer, Answers, LinearQueries, Workload
-from veilcube.query.confidence import read_confidence
-from veilcube.release import History
-from veilcube.system.arguments import read_real, read_whole
-from veilcube.system.memory import available_memory, format_bytes
-
-Floats = NDArray[np.float64]
+from veilcube.laws import laplace_sum_deviations
+from veilcube.privacy import join_promises
+from veilcube.query import Answer, Answers, LinearQueries, Workload, read_confidence
+from veilcube.record import History
+from veilcube.system import Floats, available_memory, format_bytes, read_real, read_whole
 
 # The kernel, its eigenvectors, their squares and the decomposition's own room: matrices of so many numbers a side.
 _MATRICES = 5
+# By how many average cells an answer may be off for what is hidden within the queries of the past.
+CELLS_UNKNOWN = 2.0
 _QUERIES_AT_ONCE = 1024
 # The share of the total that exact answers may leave open and still count as telling all of it.
 _KNOWN = 1e-12
@@ -165,12 +171,12 @@ class KernelPCAModel:
 
     @property
     def search(self) -> AlphaSearch | None:
-        """The alphas that were tried and their foretold errors; None where alpha was given."""
+        """The alphas that were tried and their predicted errors; None where alpha was given."""
         return self._search
 
     @property
     def prior_scale(self) -> float:
-        """How far the data may lie from the prior, in the units of alpha: what the bias of answers is foretold from."""
+        """How far the data may lie from the prior, in units of alpha: the bias of answers is predicted from it."""
         return self._prior_scale
 
     @property
@@ -184,7 +190,7 @@ class KernelPCAModel:
     def answer(self, workload: Workload | LinearQueries, confidence: float = 0.95) -> Answers:
         """Estimate the answers to past or new queries, thousands at once, with their standard deviations.
 
-        The standard deviation holds the noise and the bias that is foretold: the prior scale times the distance from
+        The standard deviation holds the noise and the bias that is predicted: the prior scale times the distance from
         the query to the one that the history really answers. Intervals are those of a normal law, wider where a single
         past answer brings most of the noise, since Laplace noise has heavier tails.
         """
@@ -240,9 +246,27 @@ class KernelPCAModel:
         noise, distance, fourth = spectrum.errors_of(weights, part.along, part.norms)
         # What is left of a query that is known exactly is rounding.
         distance = np.where(distance > np.finfo(np.float64).eps * 64 * (1 + part.norms), distance, 0.0)
-        variance = noise + self._prior_scale**2 * distance
+        variance = noise + self._prior_scale**2 * distance + self._within_cells(part, distance)
         tailed = fourth / np.maximum(np.square(variance), np.finfo(np.float64).tiny)
         return part.known + weights @ spectrum.answers, np.sqrt(variance), tailed
+
+    def _within_cells(self, part: "_Projection", distance: Floats) -> Floats:
+        """Return the variance of what no past answer shows: whether rows fill every cell alike or every other one.
+
+        A query that differs from what the history answers by a cell or more may be off by CELLS_UNKNOWN average cells.
+        """
+        cells = float(np.prod(np.array(self._parts.history.schema.shape, dtype=np.float64)))
+        norms = np.maximum(part.norms, 0.0)
+        weight = np.minimum(norms / np.maximum(np.abs(part.means), np.finfo(np.float64).tiny), 1.0 + np.sqrt(norms))
+        off: Floats = np.square(CELLS_UNKNOWN * self._rows / cells * weight) * np.minimum(cells * distance, 1.0)
+        return off
+
+    @cached_property
+    def _rows(self) -> float:
+        """The number of rows as the history tells it."""
+        part = self._project(LinearQueries.everything(self._parts.history.schema))
+        weights = self._spectrum.weights(part.along, part.means, self._alpha)
+        return max(float((part.known + weights @ self._spectrum.answers)[0]), 0.0)
 
     def _read_prior_scale(self) -> float:
         if self._spectrum.answers.size:

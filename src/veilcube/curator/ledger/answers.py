@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from veilcube.curator.ledger.account import DamagedRowError, next_id, read_statement, write_statement
 from veilcube.errors import VeilcubeError
+from veilcube.laws import read_ratio
 from veilcube.privacy import PrivacyStatement, write_fraction
-from veilcube.privacy.ratio import read_ratio
 from veilcube.schema import Schema
 
 # Larger numbers are no answers about a table of people; a longer text would only burden who reads it.

@@ -6,13 +6,11 @@ import numpy as np
 
 from veilcube.curator.ledger.account import Charge
 from veilcube.curator.ledger.answers import StoredAnswer
-from veilcube.curator.protected.linear import linear_queries
-from veilcube.curator.protected.moment import Moment
 from veilcube.errors import LedgerError, VeilcubeError
-from veilcube.privacy.noise import DiscreteLaplace
-from veilcube.release.history import History
+from veilcube.laws import DiscreteLaplace
+from veilcube.record import History, Moment, linear_queries
 from veilcube.schema import Schema, require_schema
-from veilcube.system.arguments import read_whole
+from veilcube.system import read_whole
 
 
 class LedgerHistory(list[Charge]):

@@ -27,7 +27,6 @@ from veilcube.curator.ledger.account import (
 )
 from veilcube.curator.ledger.answers import StoredAnswer, add_answer, can_be_kept, read_answers, read_schemas
 from veilcube.curator.ledger.history import LedgerHistory
-from veilcube.curator.ledger.parts import PartOf, add_part_charges, price_within
 from veilcube.curator.ledger.receipt import Receipt, issue_receipt
 from veilcube.curator.ledger.refusals import (
     charge_stands,
@@ -37,7 +36,15 @@ from veilcube.curator.ledger.refusals import (
     refuse_other_terms,
     short_and_exact,
 )
-from veilcube.curator.ledger.shares import Share, add_share, analysts_with_shares, read_share
+from veilcube.curator.ledger.shares import (
+    PartOf,
+    Share,
+    add_part_charges,
+    add_share,
+    analysts_with_shares,
+    price_within,
+    read_share,
+)
 from veilcube.curator.ledger.store import LedgerFile, read_location
 from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, VeilcubeError
 from veilcube.privacy import (

@@ -1,11 +1,86 @@
-"""What single analysts may spend of a dataset's budget: a rule between people, inside the budget that protects."""
+"""What single analysts may spend of a dataset's budget: a rule between people, inside the budget that protects.
+
+What was spent on the parts of partitions: parts share no row, so the dearest one is the price of all.
+
+Each row of ``part_charges`` is what one measurement spent on one part. A partition costs the largest of its parts'
+sums; a measurement costs what it adds to that. A partition inside a part passes on what it adds as spent on that part.
+docs/proofs/protected-tables.md proves that the charges so made bound the privacy loss.
+"""
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcube.curator.ledger.account import DamagedRowError, next_id
 from veilcube.privacy import Budget, write_fraction
+
+
+@dataclass(frozen=True)
+class PartOf:
+    """A part of a partition, both as canonical JSON: an object for the partition, a list of cells for the part."""
+
+    partition: str
+    part: str
+
+
+@dataclass(frozen=True)
+class PartCharge:
+    """What a measurement spends on one part."""
+
+    place: PartOf
+    epsilon: Fraction
+
+
+def price_within(
+    connection: sqlite3.Connection, dataset: str, within: Sequence[PartOf], epsilon: Fraction
+) -> tuple[Fraction, list[PartCharge]]:
+    """Return what a measurement inside nested parts (outermost first) adds to the dataset's cost, and to each part's.
+
+    The first is 0 where what was spent on other parts covers it.
+    """
+    price, spent = epsilon, []
+    for place in reversed(within):
+        if price == 0:
+            break
+        spent.append(PartCharge(place, price))
+        price = _rise_of_largest(connection, dataset, spent[-1])
+    return price, spent
+
+
+def add_part_charges(
+    connection: sqlite3.Connection, dataset: str, spent: Sequence[PartCharge], charge: int | None, at: str
+) -> None:
+    """Write down what was spent on parts, with the charge, if any, that paid for it."""
+    for entry in spent:
+        connection.execute(
+            "INSERT INTO part_charges (id, dataset, partition, part, epsilon, charge, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                next_id(connection, "part_charges"),
+                dataset,
+                entry.place.partition,
+                entry.place.part,
+                write_fraction(entry.epsilon),
+                charge,
+                at,
+            ),
+        )
+
+
+def _rise_of_largest(connection: sqlite3.Connection, dataset: str, entry: PartCharge) -> Fraction:
+    next_id(connection, "part_charges")
+    groups = connection.execute(
+        "SELECT part, epsilon, COUNT(*) FROM part_charges WHERE dataset = ? AND partition = ? GROUP BY part, epsilon",
+        (dataset, entry.place.partition),
+    )
+    sums: dict[str, Fraction] = {}
+    try:
+        for part, epsilon, times in groups:
+            sums[part] = sums.get(part, Fraction(0)) + Fraction(epsilon) * times
+    except (ValueError, TypeError, ZeroDivisionError) as problem:
+        raise DamagedRowError from problem
+    largest = max(sums.values(), default=Fraction(0))
+    return max(sums.get(entry.place.part, Fraction(0)) + entry.epsilon - largest, Fraction(0))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from veilcube.curator.ledger.layout import APPLICATION_ID, STEPS, VERSION
 from veilcube.errors import LedgerError
-from veilcube.system.arguments import is_writable
+from veilcube.system import is_writable
 
 _SETTINGS = (
     "PRAGMA synchronous=EXTRA",

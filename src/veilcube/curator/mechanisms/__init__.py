@@ -1,37 +1,5 @@
 """Mechanisms: the only code that turns exact counts into something that may be published."""
 
-from collections.abc import Mapping
+import lazy_loader
 
-from veilcube.curator.mechanisms.adaptive import AdaptiveMechanism
-from veilcube.curator.mechanisms.base import Mechanism, NoiseSampler
-from veilcube.curator.mechanisms.identity import IdentityMechanism
-from veilcube.curator.mechanisms.linear import LinearMechanism
-from veilcube.curator.mechanisms.refined_tree import RefinedTreeMechanism
-from veilcube.planner import Plan
-
-# Every strategy that measures once is carried out by the linear mechanism; the identity is the readable example.
-_MECHANISMS: Mapping[str, Mechanism] = {
-    "identity": IdentityMechanism(),
-    "tree": LinearMechanism(),
-    "marginals": LinearMechanism(),
-    "matched": LinearMechanism(),
-    "wavelet": LinearMechanism(),
-    "refined tree": RefinedTreeMechanism(),
-    "adaptive": AdaptiveMechanism(),
-}
-
-
-def mechanism_for(plan: Plan) -> Mechanism:
-    """Return the mechanism that carries out a plan."""
-    return _MECHANISMS[plan.strategy.name]
-
-
-__all__ = [
-    "AdaptiveMechanism",
-    "IdentityMechanism",
-    "LinearMechanism",
-    "Mechanism",
-    "NoiseSampler",
-    "RefinedTreeMechanism",
-    "mechanism_for",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

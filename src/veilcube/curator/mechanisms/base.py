@@ -1,7 +1,7 @@
 """What a mechanism is: four facts stated as a claim, and a formula that turns exact counts into noisy measurements.
 
-To write the next mechanism, copy ``identity.py``, change the claim and the formula, and register it in
-``mechanisms/__init__.py`` and in ``tests/conformance/members.py``: the conformance suite then checks the claim on every
+To write the next mechanism, copy ``linear.py``, change the claim and the formula, and register it in
+``registry.py`` and in ``tests/conformance/members.py``: the conformance suite then checks the claim on every
 small table.
 """
 
@@ -17,9 +17,9 @@ from veilcube.curator.ledger import Receipt
 from veilcube.errors import PrivacyError
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyStatement
-from veilcube.release import NoisyMeasurement
+from veilcube.record import NoisyMeasurement
 
-# Draws independent discrete Laplace noise of one scale in a given shape. Only ``curator.noise`` makes one for
+# Draws independent discrete Laplace noise of one scale in a given shape. Only ``curator.sampling`` makes one for
 # production; the conformance suite passes recorders in its place.
 NoiseSampler: TypeAlias = Callable[[Fraction, tuple[int, ...]], NDArray[np.int64]]
 

@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.curator.ledger import StoredAnswer
-from veilcube.curator.protected.moment import Moment
-from veilcube.privacy.noise import DiscreteLaplace
-from veilcube.privacy.summed_noise import half_widths, weighted_half_width
+from veilcube.laws import DiscreteLaplace, half_widths, weighted_half_width
 from veilcube.query import Answer, Answers
-
-Floats = NDArray[np.float64]
+from veilcube.record import Moment
+from veilcube.system import Floats
 
 # Shares p at which half-widths are computed; between two of them the larger one is taken.
 _SHARES = 65

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from veilcube.curator.ledger import Ledger, PartOf, StoredAnswer
-from veilcube.curator.mechanisms.base import NoiseSampler, redeem_for
-from veilcube.curator.noise import discrete_laplace
-from veilcube.curator.protected.question import Question
+from veilcube.curator.mechanisms import NoiseSampler, redeem_for
 from veilcube.curator.protected.rows import PrivateRows
+from veilcube.curator.sampling import discrete_laplace
 from veilcube.errors import BudgetExceededError, PrivacyError
-from veilcube.privacy import Neighbours, PrivacyStatement, PrivacyUnit
-from veilcube.privacy.secrecy import Private, paid_for
+from veilcube.privacy import Neighbours, PrivacyStatement, PrivacyUnit, Private, paid_for
+from veilcube.record import Question
 
 
 @dataclass(frozen=True, eq=False)

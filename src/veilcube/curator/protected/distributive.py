@@ -14,37 +14,30 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, sqrt
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
-from veilcube.curator.noise.rank import ROUNDING_GRID, draw_cheapest
-from veilcube.curator.protected.question import Question
+from veilcube.curator.protected.view import View
+from veilcube.curator.sampling import ROUNDING_GRID, draw_cheapest
 from veilcube.errors import PrivacyError, QueryError
+from veilcube.laws import DiscreteLaplace, half_widths
 from veilcube.privacy import (
+    ChoiceEvent,
     EpsilonLike,
     LaplaceEvent,
     PrivacyStatement,
+    RankCosts,
+    leaves_no_trace,
     read_epsilon,
     scale_for,
     unit_sensitivity,
 )
-from veilcube.privacy.event import ChoiceEvent
-from veilcube.privacy.noise import DiscreteLaplace
-from veilcube.privacy.rank_mechanisms import RankCosts
-from veilcube.privacy.secrecy import leaves_no_trace
-from veilcube.privacy.summed_noise import half_widths
-from veilcube.query import Answer
-from veilcube.query.cell_numbers import CellNumbers, cell_numbers
-from veilcube.query.confidence import read_confidence
-from veilcube.query.distributive import DistributiveQuery
+from veilcube.query import Answer, CellNumbers, DistributiveQuery, cell_numbers, read_confidence
+from veilcube.record import Question
+from veilcube.system import Integers
 
-if TYPE_CHECKING:
-    from veilcube.curator.protected.table import ProtectedTable
-
-Integers = NDArray[np.int64]
 Result = TypeVar("Result")
 
 PROOF = "docs/proofs/rank.md#theorem-3"
@@ -58,14 +51,14 @@ class _Parts:
     ``is_single`` tells that the asked attribute cuts the table too: each of its cells is a part of its own.
     """
 
-    table: "ProtectedTable"
+    table: View
     names: tuple[str, ...]
     cells: tuple[Integers, ...]
     numbers: CellNumbers
     is_single: bool
 
     @classmethod
-    def of(cls, table: "ProtectedTable", attribute: str, by: Sequence[str]) -> "_Parts":
+    def of(cls, table: View, attribute: str, by: Sequence[str]) -> "_Parts":
         table.axes_of(list(by))
         names = (attribute, *(name for name in by if name != attribute))
         axes = table.axes_of(list(names))
@@ -97,7 +90,7 @@ class _Parts:
 
 @leaves_no_trace
 def ask_distributive(
-    table: "ProtectedTable",
+    table: View,
     query: DistributiveQuery,
     attribute: str,
     by: Sequence[str],

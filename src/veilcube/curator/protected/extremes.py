@@ -9,28 +9,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilcube.curator.ledger import StoredAnswer
-from veilcube.curator.noise.rank import ROUNDING_GRID, draw_rank
-from veilcube.curator.protected.question import Question
+from veilcube.curator.protected.view import View
+from veilcube.curator.sampling import ROUNDING_GRID, draw_rank
 from veilcube.errors import PrivacyError, QueryError
-from veilcube.privacy import EpsilonLike, Neighbours, PrivacyStatement, SequentialEvent, read_epsilon, write_fraction
-from veilcube.privacy.event import ChoiceEvent, Event
-from veilcube.privacy.rank_mechanisms import MOST_ROWS, RankMethod, rank_reach
-from veilcube.privacy.secrecy import leaves_no_trace
-from veilcube.query.confidence import read_confidence
-from veilcube.query.rank_answer import RankAnswer, ends_of_cells, value_of_cell
+from veilcube.privacy import (
+    MOST_ROWS,
+    ChoiceEvent,
+    EpsilonLike,
+    Event,
+    Neighbours,
+    PrivacyStatement,
+    RankMethod,
+    SequentialEvent,
+    leaves_no_trace,
+    rank_reach,
+    read_epsilon,
+    write_fraction,
+)
+from veilcube.query import RankAnswer, ends_of_cells, read_confidence, value_of_cell
+from veilcube.record import Question
 from veilcube.schema import Ordinal
-from veilcube.system.arguments import read_flag
-
-if TYPE_CHECKING:
-    from veilcube.curator.protected.table import ProtectedTable
-
-Integers = NDArray[np.int64]
+from veilcube.system import Integers, read_flag
 
 PROOF = "docs/proofs/rank.md#theorem-2"
 # The sampler needs a rate of one step of its grid, and a rate is at least a fifth of epsilon.
@@ -41,13 +44,13 @@ SMALLEST_EPSILON = Fraction(8, ROUNDING_GRID)
 class Ladder:
     """The values that a ranked answer may take: the cells of an ordinal attribute that the conditions reach."""
 
-    table: "ProtectedTable"
+    table: View
     ordinal: Ordinal
     axis: int
     cells: Integers
 
     @classmethod
-    def of(cls, table: "ProtectedTable", attribute: str) -> "Ladder":
+    def of(cls, table: View, attribute: str) -> "Ladder":
         """Return the values of an attribute in view; refuses one without order and conditions that leave no value."""
         (axis,) = table.axes_of([attribute])
         ordinal = table.desk.rows.schema.attributes[axis]
@@ -115,7 +118,7 @@ class RankQuestion:
 
 @leaves_no_trace
 def ask_rank(
-    table: "ProtectedTable",
+    table: View,
     attribute: str,
     asked: RankQuestion,
     epsilon: EpsilonLike,

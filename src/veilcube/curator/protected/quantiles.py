@@ -10,14 +10,13 @@ person with at most m rows m of them, and each step gets its part of epsilon.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilcube.curator.ledger import StoredAnswer
-from veilcube.curator.mechanisms.base import NoiseSampler
-from veilcube.curator.mechanisms.rank_quantiles import (
+from veilcube.curator.mechanisms import (
+    NoiseSampler,
     ReadQuantiles,
     draw_quantiles,
     read_quantiles_from_refined_tree,
@@ -25,28 +24,25 @@ from veilcube.curator.mechanisms.rank_quantiles import (
     require_drawable,
 )
 from veilcube.curator.protected.extremes import Ladder
+from veilcube.curator.protected.view import View
 from veilcube.errors import QueryError
-from veilcube.planner.quantiles import (
-    QuantileChoice,
-    QuantileMethod,
-    QuantilePlan,
-    plan_by_total,
-    plan_quantiles,
-    require_method,
+from veilcube.planner import QuantileChoice, QuantileMethod, QuantilePlan, plan_by_total, plan_quantiles, require_method
+from veilcube.privacy import (
+    MOST_ROWS,
+    SLOTS_IN_ALL,
+    ChoiceEvent,
+    EpsilonLike,
+    Event,
+    LaplaceEvent,
+    Neighbours,
+    ParallelEvent,
+    SequentialEvent,
+    leaves_no_trace,
+    write_fraction,
 )
-from veilcube.privacy import EpsilonLike, LaplaceEvent, Neighbours, ParallelEvent, SequentialEvent, write_fraction
-from veilcube.privacy.event import ChoiceEvent, Event
-from veilcube.privacy.quantile_split import SLOTS_IN_ALL
-from veilcube.privacy.rank_mechanisms import MOST_ROWS
-from veilcube.privacy.secrecy import leaves_no_trace
-from veilcube.query.confidence import read_confidence
-from veilcube.query.rank_answer import RankAnswer, RankAnswers, ends_of_cells, value_of_cell
-from veilcube.system.arguments import read_flag
+from veilcube.query import RankAnswer, RankAnswers, ends_of_cells, read_confidence, value_of_cell
+from veilcube.system import Integers, read_flag
 
-if TYPE_CHECKING:
-    from veilcube.curator.protected.table import ProtectedTable
-
-Integers = NDArray[np.int64]
 Way: TypeAlias = QuantilePlan | QuantileChoice
 
 SPLIT_PROOF = "docs/proofs/rank.md#theorem-4"
@@ -80,7 +76,7 @@ class QuantileQuestion:
 
 @leaves_no_trace
 def ask_quantile(
-    table: "ProtectedTable", attribute: str, quantile: object, epsilon: EpsilonLike, confidence: float, fresh: bool
+    table: View, attribute: str, quantile: object, epsilon: EpsilonLike, confidence: float, fresh: bool
 ) -> RankAnswer:
     """Draw one quantile, by a split of one level."""
     ladder = Ladder.of(table, attribute)
@@ -99,7 +95,7 @@ def ask_quantile(
 
 @leaves_no_trace
 def ask_quantiles(
-    table: "ProtectedTable",
+    table: View,
     attribute: str,
     quantiles: Sequence[object],
     epsilon: EpsilonLike,

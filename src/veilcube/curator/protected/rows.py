@@ -15,21 +15,16 @@ from tempfile import TemporaryFile
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from veilcube.curator.binning import CellRule
 from veilcube.curator.counting import columns_of, count, normalised_batches
 from veilcube.curator.cube import Cube, require_table
-from veilcube.curator.kernels import add_to_counts
-from veilcube.curator.tables import Engine, open_table
+from veilcube.curator.tables import Engine, add_to_counts, open_table
 from veilcube.errors import CapacityError, TableError
-from veilcube.operators.grouping import group_cells
-from veilcube.privacy import PrivacyUnit
-from veilcube.privacy.secrecy import Private
+from veilcube.operators import group_cells
+from veilcube.privacy import PrivacyUnit, Private
 from veilcube.schema import Region, Schema
-from veilcube.system.memory import require_memory
-
-Integers = NDArray[np.int64]
+from veilcube.system import Integers, require_memory
 
 # 128 MiB of counts: less than what the engine takes to read a table.
 LARGEST_CUBE_KEPT = 2**24

@@ -1,7 +1,5 @@
 """Private tables, wherever they are, opened for counting."""
 
-from veilcube.curator.tables.engine import Engine
-from veilcube.curator.tables.sources import open_table
-from veilcube.curator.tables.table import LOST_DIGITS, Column, Part, Table, always, shielded
+import lazy_loader
 
-__all__ = ["LOST_DIGITS", "Column", "Engine", "Part", "Table", "always", "open_table", "shielded"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

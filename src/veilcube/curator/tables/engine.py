@@ -10,7 +10,7 @@ from types import TracebackType
 import duckdb
 import pyarrow as pa
 
-from veilcube.release.leftovers import hold, remove_leftovers
+from veilcube.system import hold, remove_leftovers
 
 MEMORY_LIMIT = "1GB"
 THREADS = 2

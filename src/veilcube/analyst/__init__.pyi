@@ -1,0 +1,24 @@
+from .estimate import IMPUTED as IMPUTED
+from .history import (
+    KernelPCA as KernelPCA,
+    KernelPCAModel as KernelPCAModel,
+    MaxEntropy as MaxEntropy,
+    MaxEntropyModel as MaxEntropyModel,
+    Quality as Quality,
+    format_for as format_for,
+    judge_rows as judge_rows,
+    read_history as read_history,
+)
+from .quantile import DateAnswer as DateAnswer
+from .refine import (
+    Fact as Fact,
+    FactSource as FactSource,
+    RefinedRelease as RefinedRelease,
+    RefinementPrivacy as RefinementPrivacy,
+    read_sentence as read_sentence,
+    refine as refine,
+    refine_release as refine_release,
+    refinement_privacy as refinement_privacy,
+)
+from .release import Release as Release, open as open, open_release as open_release
+from .study import posterior as posterior, walsh_hadamard as walsh_hadamard

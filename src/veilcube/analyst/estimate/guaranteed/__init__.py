@@ -1,0 +1,5 @@
+"""Intervals that hold whatever the data, with no prior."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,1 @@
+from .guarantee import Guarantee as Guarantee

@@ -1,0 +1,192 @@
+"""Least squares: unbiased, with exact variances and intervals from the exact law of the summed noise.
+
+On an identity release the least-squares estimate of a cell is its noisy count, so the estimate of a set of m cells is
+their exact count plus the sum of m independent noises of one law (docs/proofs/intervals.md). Any other linear strategy
+is read by ``linear``.
+
+Least squares on any linear strategy: the cells it estimates, and answers with intervals from exact moments.
+
+The estimate of a query is a linear function of the noisy measurements, so it is unbiased, its variance is exact, and
+its interval follows from the moments of its noise weights (``privacy.answer_noise``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.analyst.estimate.base import Estimate, Estimates, GroupedCounts, LinearGroups, RegionNoise, with_intervals
+from veilcube.analyst.estimate.linear.product_noise import ProductNoise
+from veilcube.analyst.estimate.marginals import MarginalsEstimate
+from veilcube.analyst.estimate.partition import AdaptiveEstimate, is_adaptive
+from veilcube.laws import DiscreteLaplace, half_widths, two_weight_half_widths, weighted_half_width
+from veilcube.operators import (
+    BlockSums,
+    BoundedMoments,
+    IdentityOperator,
+    LinearAnswers,
+    MarginalsOperator,
+    OperatorWithNoiseWeights,
+    ProductOperator,
+    group_cells,
+)
+from veilcube.record import NoisyMeasurement, ReleaseRecord
+from veilcube.schema import Region
+
+
+class LinearEstimate:
+    """The least-squares answers of one measurement by any operator that tells its moments."""
+
+    def __init__(self, operator: LinearAnswers, values: NDArray[np.int64], noise: DiscreteLaplace) -> None:
+        self._operator, self._values, self._noise = operator, values, noise
+
+    @cached_property
+    def _cells(self) -> NDArray[np.float64]:
+        cells = self._operator.solve(self._values)
+        cells.setflags(write=False)
+        return cells
+
+    @cached_property
+    def _block_sums(self) -> BlockSums[np.float64]:
+        return BlockSums(self._cells)
+
+    def cells(self) -> NDArray[np.float64]:
+        """Return the least-squares estimate of every cell."""
+        return self._cells.copy()
+
+    def rectangles(self, low: NDArray[np.int64], high: NDArray[np.int64], confidence: float) -> Estimates:
+        """Estimate the count of each block."""
+        moments = self._operator.moments_of_rectangles(low, high)
+        return with_intervals(self._block_sums(low, high), moments, self._noise, confidence)
+
+    def region(self, region: Region, confidence: float) -> Estimates:
+        """Estimate the count of a region."""
+        moments = self._operator.moments_of_region(region)
+        return with_intervals(group_cells(self._cells, region, ())[0], moments, self._noise, confidence)
+
+    def grouped(self, region: Region, axes: Sequence[int]) -> GroupedCounts:
+        """Estimate the counts inside a region for every combination of cells of the given axes."""
+        sums, sizes = group_cells(self._cells, region, axes)
+        group_noise = (
+            ProductNoise.of(self._operator, region, axes)
+            if isinstance(self._operator, ProductOperator)
+            else RegionNoise(self._operator, region, tuple(axes))
+        )
+        return LinearGroups(sums, sizes, self._noise, group_noise)
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """The unbiased estimator; it has no settings."""
+
+    @property
+    def name(self) -> str:
+        """The word that users call it by."""
+        return "least_squares"
+
+    def can_read(self, record: ReleaseRecord) -> bool:
+        """Whether the release is one measurement whose operator tells the noise of its answers."""
+        if is_adaptive(record):
+            return True
+        if len(record.measurements) != 1:
+            return False
+        return isinstance(record.measurements[0].operator, IdentityOperator | OperatorWithNoiseWeights)
+
+    def fit(self, record: ReleaseRecord) -> Estimate:
+        """Return its answers about this release."""
+        if is_adaptive(record):
+            return AdaptiveEstimate(record)
+        measurement = record.measurements[0]
+        operator = measurement.operator
+        if isinstance(operator, MarginalsOperator):
+            return MarginalsEstimate(operator, measurement.values, measurement.noise)
+        if isinstance(operator, LinearAnswers):
+            return LinearEstimate(operator, measurement.values, measurement.noise)
+        if isinstance(operator, OperatorWithNoiseWeights):
+            return LinearEstimate(BoundedMoments(operator), measurement.values, measurement.noise)
+        return IdentityEstimate(measurement)
+
+
+class IdentityEstimate:
+    """Sums of noisy cells."""
+
+    def __init__(self, measurement: NoisyMeasurement) -> None:
+        self._values, self._noise = measurement.values, measurement.noise
+        self._block_sums = BlockSums(measurement.values)
+
+    def cells(self) -> NDArray[np.float64]:
+        """Return the noisy count of every cell."""
+        return self._values.astype(np.float64)
+
+    def rectangles(self, low: NDArray[np.int64], high: NDArray[np.int64], confidence: float) -> Estimates:
+        """Estimate the count of each block."""
+        sums = self._block_sums(low, high)
+        sizes = high[:, 0] - low[:, 0] + 1
+        for axis in range(1, low.shape[1]):
+            sizes *= high[:, axis] - low[:, axis] + 1
+        return _with_intervals(sums, sizes, self._noise, confidence)
+
+    def region(self, region: Region, confidence: float) -> Estimates:
+        """Estimate the count of a region."""
+        sums, sizes = group_cells(self._values, region, ())
+        return _with_intervals(sums, sizes, self._noise, confidence)
+
+    def grouped(self, region: Region, axes: Sequence[int]) -> "SummedGroups":
+        """Estimate the counts inside a region for every combination of cells of the given axes."""
+        sums, sizes = group_cells(self._values, region, axes)
+        return SummedGroups(sums.astype(np.float64), sizes, self._noise)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedGroups:
+    """Groups of cells, each a sum of independent noisy cells that no other group shares."""
+
+    counts: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+    noise: DiscreteLaplace
+
+    def first(self, size: int) -> "SummedGroups":
+        """Return the first groups of a single axis only."""
+        return SummedGroups(self.counts[:size], self.sizes[:size], self.noise)
+
+    def estimates(self, confidence: float) -> Estimates:
+        """Return every group's count with its interval."""
+        return _with_intervals(self.counts, self.sizes, self.noise, confidence)
+
+    def variance_of(self, weights: NDArray[np.float64]) -> float:
+        """Return the noise variance of a weighted sum of the groups."""
+        return float(self.noise.variance * np.sum(np.square(weights) * self.sizes))
+
+    def half_width_of(self, weights: NDArray[np.float64], confidence: float) -> float:
+        """Return w such that the noise of a weighted sum of the groups stays within ±w with ``confidence``."""
+        sizes = self.sizes.ravel()
+        used = np.abs(np.broadcast_to(weights, self.sizes.shape).ravel()) * (sizes > 0)
+        heaviest = float(used.max(initial=0.0))
+        if heaviest == 0.0:
+            return 0.0
+        if np.isin(used, (0.0, heaviest)).all():
+            terms = np.array([sizes[used > 0].sum()], dtype=np.int64)
+            return heaviest * float(half_widths(self.noise, terms, confidence)[0])
+        return weighted_half_width(self.noise, used, sizes, confidence)
+
+    def prefix_variances(self, inside: float, outside: float) -> NDArray[np.float64]:
+        """Return the variance for each k of the sum that weighs groups 0..k ``inside`` and the rest ``outside``."""
+        upto = np.cumsum(self.sizes).astype(np.float64)
+        terms: NDArray[np.float64] = inside**2 * upto + outside**2 * (upto[-1] - upto)
+        return self.noise.variance * terms
+
+    def prefix_half_widths(self, inside: float, outside: float, confidence: float) -> NDArray[np.float64]:
+        """Return the half-width for each k of the sum that weighs groups 0..k ``inside`` and the rest ``outside``."""
+        upto = np.cumsum(self.sizes)
+        return two_weight_half_widths(self.noise, inside, upto, outside, upto[-1] - upto, confidence)
+
+
+def _with_intervals(
+    sums: NDArray[np.int64] | NDArray[np.float64], sizes: NDArray[np.int64], noise: DiscreteLaplace, confidence: float
+) -> Estimates:
+    value = np.asarray(sums, dtype=np.float64)
+    width = half_widths(noise, np.asarray(sizes).ravel(), confidence).reshape(value.shape)
+    stddev: NDArray[np.float64] = np.sqrt(np.asarray(sizes, dtype=np.float64)) * noise.stddev
+    return Estimates(value, value - width, value + width, stddev)

@@ -1,0 +1,1 @@
+from .posterior import Posterior as Posterior

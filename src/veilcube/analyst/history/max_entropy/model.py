@@ -1,0 +1,139 @@
+"""What maximum entropy learned from a history: a distribution that answers, is looked at, and makes rows."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.analyst.history.max_entropy.answers import answer_queries
+from veilcube.analyst.history.max_entropy.error import ErrorModel
+from veilcube.analyst.history.max_entropy.synthesis import format_for, rows_to_pandas, write_rows
+from veilcube.analyst.history.max_entropy.universe import Total, Universe, require_few_cells
+from veilcube.errors import QueryError, ReleaseFileError
+from veilcube.laws import widest_deviations
+from veilcube.query import Answer, Answers, LinearQueries, Workload, read_confidence
+from veilcube.schema import Schema
+from veilcube.system import Floats, read_path, read_progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Rows = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How the fit went.
+
+    ``misfit`` is the root mean square, in units of the noise, of how far the model is from the answers that it could
+    meet (those not at a wall of the box); ``held`` is the share of answers at a wall. ``rounds`` counts iterations, or
+    sweeps of all ``chains``.
+    """
+
+    engine: str
+    alpha: float
+    rounds: int
+    chains: int | None
+    misfit: float
+    held: float
+    converged: bool
+
+    def __str__(self) -> str:
+        work = (
+            f"{self.rounds:,} iterations"
+            if self.chains is None
+            else f"{self.rounds:,} sweeps of {self.chains:,} chains"
+        )
+        state = "converged" if self.converged else "NOT converged"
+        return (
+            f"{state}: {self.engine} engine, alpha {self.alpha:.4g}, {work}; answers that can be met are off by "
+            f"{self.misfit:.2g} of their noise, {self.held:.0%} are held by the box"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MaxEntropyModel:
+    """A distribution over the cells of ``schema`` and a number of rows. ``weights`` are the w_i of the past queries.
+
+    The weights are not unique where queries depend on each other; compare distributions, not weights.
+    """
+
+    schema: Schema
+    weights: Floats
+    convergence: Convergence
+    privacy: str
+    _universe: Universe
+    _errors: ErrorModel
+    _total: Total
+
+    def __repr__(self) -> str:
+        return f"MaxEntropyModel({self.weights.size:,} answers over {', '.join(self.schema.names)}; {self.convergence})"
+
+    @property
+    def alpha(self) -> float:
+        """How much the answers count against entropy."""
+        return self.convergence.alpha
+
+    @property
+    def total(self) -> Answer:
+        """The number of rows: as it was given, or as the history tells it."""
+        return self.answer(LinearQueries.everything(self.schema))[0]
+
+    def answer(self, workload: Workload | LinearQueries, confidence: float = 0.95) -> Answers:
+        """Estimate the answers to past or new queries, thousands at once, with their standard deviations.
+
+        These hold what noise and box leave unknown of the measured tables, the chains' Monte Carlo error, and the
+        total's. How attributes depend on each other beyond what was measured is predicted, not known.
+        """
+        confidence = read_confidence(confidence)
+        queries = LinearQueries.of(workload)
+        if queries.schema != self.schema:
+            raise QueryError("the queries are for another schema than the history; build them with the same schema")
+        value, stddev = answer_queries(queries, self._universe, self._errors, self._total)
+        width = widest_deviations(confidence) * stddev
+        return Answers(value, value - width, value + width, stddev, confidence, self.privacy)
+
+    def distribution(self, names: Sequence[str] | str) -> Floats:
+        """Return the estimated joint distribution of some attributes: one axis for each, adding up to 1."""
+        listed = [names] if isinstance(names, str) else names
+        if not isinstance(listed, Sequence):
+            raise QueryError("a distribution is over a list of attributes; name them")
+        axes = [self.schema.axis(name) for name in listed]
+        if not axes or len(set(axes)) != len(axes):
+            raise QueryError("a distribution is over one or more attributes, each named once")
+        require_few_cells(prod(self.schema.shape[axis] for axis in axes))
+        order = sorted(axes)
+        found = self._universe.marginal(tuple(order))
+        return np.transpose(found, [order.index(axis) for axis in axes])
+
+    def rows(self, n: int) -> Iterator[Rows]:
+        """Draw rows as cell numbers, a part at a time."""
+        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+            raise QueryError("the number of synthetic rows is a whole number of 1 or more")
+        return self._universe.rows(int(n))
+
+    def synthesize(
+        self,
+        n: int | None = None,
+        path: str | Path | None = None,
+        progress: Callable[[float | None], None] | None = None,
+    ) -> "pd.DataFrame | Path":
+        """Draw n rows (as many as the table has, unless said) with the types of the schema.
+
+        Without a path they come as a pandas frame. With one they are written to a .csv, .csv.gz or .parquet file part
+        by part, so their number is limited by the disk only.
+        """
+        target = None if path is None else read_path(path, "the path of synthetic rows", ReleaseFileError)
+        if target is not None:
+            format_for(target)  # a name that will not do is told before the rows are drawn
+        read_progress(progress)
+        count = max(1, round(self._total.value)) if n is None else n
+        parts = self.rows(count)
+        if target is None:
+            return rows_to_pandas(self.schema, parts, int(count))
+        return write_rows(self.schema, parts, int(count), target, self.privacy, progress)

@@ -1,0 +1,5 @@
+"""Facts as sentences and as linear constraints, whether they can hold, and what they are about."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

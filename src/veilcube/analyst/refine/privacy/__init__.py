@@ -1,0 +1,5 @@
+"""What publishing refined answers costs, where the facts themselves depend on the data."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,1 @@
+from .refined_release import RefinedRelease as RefinedRelease, refine_release as refine_release

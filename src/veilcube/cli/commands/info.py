@@ -1,0 +1,51 @@
+"""``veilcube info``: what a release file holds and what it promises."""
+
+from collections.abc import Mapping
+
+from veilcube.analyst import Release
+from veilcube.cli.commands.schema import describe_schema, show_schema
+from veilcube.cli.shared import JsonFlag, ReleaseFile, open_release_file, print_json, say, show_number
+from veilcube.planner import Marginals
+
+LEAST_ERROR_SHOWN = 0.001
+
+
+def info(file: ReleaseFile, as_json: JsonFlag = False) -> None:
+    """Show the schema, the privacy statement and the plan of a release."""
+    release = open_release_file(file)
+    if as_json:
+        print_json(
+            {
+                "file": str(file),
+                "bytes": file.stat().st_size,
+                "created": release.record.created,
+                "made_with": release.record.made_with,
+                "schema": describe_schema(release.schema),
+                "privacy": release.privacy.to_dict(),
+                "counted": release.counted,
+                "plan": release.plan,
+                "check": release.check().to_dict(),
+            }
+        )
+        return
+    show_schema(release.schema)
+    say("", str(release.privacy))
+    if release.counted is not None:
+        say(release.counted)
+    say("", _plan_words(release))
+    say(f"Check: {release.check().words}")
+    say(f"Made {release.record.created} with {release.record.made_with}; {release.schema.cells:,} cells.")
+
+
+def _plan_words(release: Release) -> str:
+    strategy, error = release.plan.get("strategy"), release.plan.get("expected_error")
+    name = strategy.get("name", "?") if isinstance(strategy, Mapping) else "?"
+    asked = "a cell of its tables" if name == Marginals().name else "a random range count"
+    return f"Strategy {name}; expected error of {asked}: {_show_error(error)}."
+
+
+def _show_error(error: object) -> str:
+    # An epsilon so large that nothing is left to hide makes errors of 1e-40, whose digits mean nothing.
+    if isinstance(error, int | float) and 0 <= error < LEAST_ERROR_SHOWN:
+        return f"below {LEAST_ERROR_SHOWN}"
+    return show_number(error)

@@ -1,0 +1,288 @@
+"""``veilcube plan``: what a release would measure and how wrong its answers would be, before any budget is spent.
+
+``veilcube plan --useful``: how many rows, which error or which epsilon make a released histogram useful.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import numpy as np
+import typer
+
+from veilcube.cli.pages import Curve, curves_of, require_drawable, text_plot, write_plot
+from veilcube.cli.shared import (
+    Confidence,
+    JsonFlag,
+    MaxRows,
+    NeighboursChoice,
+    Person,
+    Strategy,
+    print_json,
+    require_whole_unit,
+    say,
+    say_exactly,
+    show_confidence,
+    show_number,
+    show_table,
+)
+from veilcube.errors import PlanError, QueryError
+from veilcube.planner import DEFAULT_EPSILON, MEANINGS, Plan, Usefulness, plan as make_plan, usefulness
+from veilcube.privacy import Neighbours, show_fraction, write_fraction
+from veilcube.query import Workload
+from veilcube.schema import Schema
+from veilcube.system import read_text_file
+
+
+def plan_usefulness(
+    file: Path | None,
+    cells: int | None,
+    epsilon: str | None,
+    error: float | None,
+    rows: float | None,
+    delta: float,
+    neighbours: Neighbours,
+    as_json: bool,
+) -> None:
+    """Find the one of rows, error and epsilon that is left out, and show it by each bound."""
+    if (file is None) == (cells is None):
+        raise PlanError("give either a schema file or --cells, the number of cells of the histogram")
+    size = cells if cells is not None else Schema.from_toml(file).cells  # type: ignore[arg-type]
+    found = usefulness(cells=size, epsilon=epsilon, error=error, rows=rows, delta=delta, neighbours=str(neighbours))
+    if as_json:
+        print_json(found.to_dict())
+        return
+    _show_usefulness(found)
+
+
+def _show_usefulness(found: Usefulness) -> None:
+    values = getattr(found, found.solved)
+    # A part of a row is no row.
+    shown = {bound: ceil(value) if found.solved == "rows" else value for bound, value in values.items()}
+    asked = {"rows": "Rows that are needed", "error": "Error, as a share of the rows", "epsilon": "Epsilon needed"}
+    say(f"{asked[found.solved]}, with probability {1 - found.delta:.6g}, {found.cells:,} cells:", "")
+    show_table(
+        ("bound", found.solved, "holds for"),
+        [(bound, show_number(shown[bound]), meaning) for bound, meaning in MEANINGS.items()],
+        numbers=[found.solved],
+    )
+    say("", f"Neighbours: {found.neighbours}. No data was read and no budget spent.")
+
+
+RANDOM_RANGES = 2000
+DEFAULT_DELTA = 0.05
+
+
+EpsilonOrNone: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--epsilon", metavar="NUMBER", help="The privacy budget: 1, 0.1 or a fraction such as 1/3."),
+]
+WantedError: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--error",
+        metavar="NUMBER",
+        help="Find the epsilon whose intervals reach at most +- this far; with --useful, a share of the rows.",
+    ),
+]
+Asked: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        metavar="WHAT",
+        help="Plan for these queries: random, prefixes, marginals-K (tables over K attributes), or a file with a line "
+        "of SQL for each query.",
+    ),
+]
+Queries: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--query", metavar="SQL", help="Plan for this query and show its error; may be repeated."),
+]
+SchemaFileOrNone: TypeAlias = Annotated[
+    Path | None, typer.Argument(metavar="SCHEMA", help="A schema file (.toml); with --useful, --cells will do.")
+]
+Useful: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--useful",
+        help="Tell how much data is enough: give two of --epsilon, --error and --rows, and the third is found.",
+    ),
+]
+Cells: TypeAlias = Annotated[
+    int | None, typer.Option("--cells", metavar="N", help="With --useful: the cells of the histogram.")
+]
+Rows: TypeAlias = Annotated[
+    float | None, typer.Option("--rows", metavar="N", help="With --useful: the rows of the table.")
+]
+Delta: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--delta", metavar="SHARE", help="With --useful: how often answers may be further off; 0.05 if left out."
+    ),
+]
+PlotFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Draw error against epsilon into a file, .html or .svg.")
+]
+
+
+def plan(
+    file: SchemaFileOrNone = None,
+    epsilon: EpsilonOrNone = None,
+    neighbours: NeighboursChoice = Neighbours.ADD_REMOVE,
+    person: Person = None,
+    max_rows: MaxRows = None,
+    strategy: Strategy = "auto",
+    queries: Queries = None,
+    asked: Asked = None,
+    error: WantedError = None,
+    confidence: Confidence = 0.95,
+    plot: PlotFile = None,
+    useful: Useful = False,
+    cells: Cells = None,
+    rows: Rows = None,
+    delta: Delta = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show the expected error of a release, or how much data is enough. Reads no data and spends no budget."""
+    if useful:
+        _require_unset("--useful", person, max_rows, queries, asked, plot, strategy if strategy != "auto" else None)
+        plan_usefulness(
+            file, cells, epsilon, error, rows, DEFAULT_DELTA if delta is None else delta, neighbours, as_json
+        )
+        return
+    _require_useful(cells, rows, delta)
+    if file is None:
+        raise PlanError("a plan needs a schema file; write one with 'veilcube schema', or ask with --useful --cells")
+    require_whole_unit(person, max_rows)
+    if (epsilon is None) == (error is None):
+        raise PlanError("give either --epsilon, to see the error, or --error, to see the epsilon that it needs")
+    if plot is not None:
+        require_drawable(plot)
+    schema = Schema.from_toml(file)
+    workload = _read_workload(schema, asked, queries or [])
+    budget = DEFAULT_EPSILON if epsilon is None else epsilon
+    chosen = make_plan(
+        schema, budget, strategy, workload, str(neighbours),
+        person=person, max_rows=max_rows, error=error, confidence=confidence,
+    )  # fmt: skip
+    _report(chosen, queries or [], _questions(chosen, workload, asked), confidence, plot, as_json)
+
+
+def _report(
+    chosen: Plan, queries: Sequence[str], questions: str, confidence: float, plot: Path | None, as_json: bool
+) -> None:
+    """Draw the curve if a file is named, and say what was planned."""
+    stddevs = chosen.stddev(Workload(chosen.schema, queries)).tolist() if queries else []
+    per_query = list(zip(queries, stddevs, strict=True))
+    curves = curves_of(chosen)
+    if plot is not None:
+        write_plot(curves, f"Expected error over {questions}", plot)
+    if as_json:
+        print_json(_facts(chosen, per_query, curves, confidence, plot))
+        return
+    _show(chosen, per_query, questions, confidence)
+    say("")
+    say_exactly(text_plot(curves))
+    if plot is not None:
+        say("", f"Wrote {plot}.")
+
+
+def _require_unset(flag: str, *others: object) -> None:
+    if any(other is not None and other != [] for other in others):
+        raise PlanError(f"{flag} goes with --epsilon, --error, --rows, --delta, --cells and --neighbours only")
+
+
+def _require_useful(*settings: object) -> None:
+    if any(setting is not None for setting in settings):
+        raise PlanError("--cells, --rows and --delta go with --useful; add it or leave them out")
+
+
+def _read_workload(schema: Schema, asked: str | None, queries: Sequence[str]) -> Workload | None:
+    """Return the queries to plan for; None for the planner's own."""
+    if asked is not None and queries:
+        raise PlanError("give either --workload or --query; a file for --workload may hold the queries as well")
+    if queries:
+        return Workload(schema, queries)
+    if asked is None:
+        return None
+    if asked == "random":
+        return Workload.random_ranges(schema, RANDOM_RANGES, seed=0)
+    if asked == "prefixes":
+        return Workload.prefixes(schema)
+    if asked.startswith("marginals-") and asked.removeprefix("marginals-").isdecimal():
+        return Workload.marginals(schema, int(asked.removeprefix("marginals-")))
+    return Workload.from_sql(schema, _read_lines(asked))
+
+
+def _read_lines(name: str) -> list[str]:
+    try:
+        text = read_text_file(Path(name))
+    except (OSError, ValueError) as problem:
+        raise QueryError(
+            f"the workload '{name}' is not known and no text file; use random, prefixes, marginals-2 or a file of SQL"
+        ) from problem
+    lines = [line.strip() for line in text.splitlines()]
+    found = [line for line in lines if line and not line.startswith("--")]
+    if not found:
+        raise QueryError(f"the workload file {name} holds no query; write a line of SQL for each")
+    return found
+
+
+def _questions(chosen: Plan, workload: Workload | None, asked: str | None) -> str:
+    count = f"{len(chosen.workload):,} "
+    if workload is None or asked == "random":
+        return count + ("cells of marginals" if chosen.strategy.name == "marginals" else "random ranges")
+    if asked is not None and not Path(asked).exists():
+        return count + ("prefixes" if asked == "prefixes" else "cells of marginals")
+    return "your queries" if len(chosen.workload) > 1 else "your query"
+
+
+def _half_width(chosen: Plan, confidence: float) -> float:
+    return float(np.sqrt(np.mean(np.square(chosen.half_widths(confidence=confidence)))))
+
+
+def _facts(
+    chosen: Plan, per_query: Sequence[tuple[str, float]], curves: Sequence[Curve], confidence: float, plot: Path | None
+) -> dict[str, object]:
+    return chosen.to_dict() | {
+        "cells": chosen.schema.cells,
+        "confidence": confidence,
+        "half_width": _half_width(chosen, confidence),
+        "queries": [{"query": query, "stddev": stddev} for query, stddev in per_query],
+        "curve": [
+            {"strategy": curve.name, "epsilon": write_fraction(epsilon), "expected_error": error}
+            for curve in curves
+            for epsilon, error in curve.points
+        ],
+        "plot": None if plot is None else str(plot),
+    }
+
+
+def _show(chosen: Plan, per_query: Sequence[tuple[str, float]], questions: str, confidence: float) -> None:
+    say(f"Expected error of one count, over {questions}, at epsilon {show_fraction(chosen.epsilon)}:", "")
+    show_table(
+        ("strategy", "measures", "expected error", ""),
+        [
+            (option.strategy.name, option.summary, show_number(option.expected_error), mark)
+            for option, mark in zip(chosen.candidates, _marks(chosen), strict=True)
+        ],
+        numbers=["expected error"],
+    )
+    if per_query:
+        say("")
+        show_table(("query", "stddev"), [(query, show_number(error)) for query, error in per_query], numbers=["stddev"])
+    say(
+        "",
+        f"An interval of {show_confidence(confidence)} reaches +-{show_number(_half_width(chosen, confidence))} "
+        "(root mean square).",
+        f"{chosen.schema.cells:,} cells; protects {chosen.unit.words} ({chosen.neighbours}); "
+        f"noise scale {show_fraction(chosen.noise.scale)}. No data was read and no budget spent.",
+    )
+    if chosen.searched:
+        say(f"{chosen.searched[0].upper()}{chosen.searched[1:]}.")
+
+
+def _marks(chosen: Plan) -> list[str]:
+    """Mark the candidate that was chosen."""
+    return ["chosen" if option.strategy == chosen.strategy else "" for option in chosen.candidates]

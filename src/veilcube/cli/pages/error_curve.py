@@ -1,0 +1,120 @@
+"""The error of a plan against epsilon: as text for a terminal, and as a chart in a file."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor, log10
+from pathlib import Path
+from types import ModuleType
+
+from veilcube.cli.pages.charts import ACCENT, MUTED, Chart, styled
+from veilcube.cli.pages.page import load_extras
+from veilcube.cli.shared import show_number
+from veilcube.errors import PlanError, PrivacyError, ReleaseFileError
+from veilcube.planner import Identity, Plan
+from veilcube.privacy import show_fraction
+
+SUFFIXES = (".html", ".svg")
+POINTS = 25
+WIDTH, HEIGHT = 60, 12
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The expected error of one strategy at several epsilons; ``mark`` stands for it in text."""
+
+    name: str
+    mark: str
+    points: tuple[tuple[Fraction, float], ...]
+
+
+def curves_of(chosen: Plan) -> list[Curve]:
+    """Return the curve of the plan and, beside it, of measuring every cell; a decade to either side of its epsilon."""
+    curves = [Curve(chosen.strategy.name, "*", _points(chosen))]
+    if chosen.strategy != Identity():
+        plain = replace(chosen, strategy=Identity(), operator=Identity().operator(chosen.schema))
+        curves.insert(0, Curve("identity", ".", _points(plain)))
+    return curves
+
+
+def _points(chosen: Plan) -> tuple[tuple[Fraction, float], ...]:
+    found = []
+    for step in range(POINTS):
+        factor = Fraction(10 ** (2 * step / (POINTS - 1) - 1)).limit_denominator(1000)
+        epsilon = chosen.epsilon * factor
+        try:
+            found.append((epsilon, replace(chosen, epsilon=epsilon).expected_error))
+        except PrivacyError:  # so small that its noise cannot be drawn
+            continue
+    return tuple(found)
+
+
+def text_plot(curves: Sequence[Curve]) -> str:
+    """Return the curves as lines of text, both axes logarithmic."""
+    points = [(float(epsilon), error, curve.mark) for curve in curves for epsilon, error in curve.points if error > 0]
+    if not points:
+        return ""
+    left, right = log10(min(x for x, _, _ in points)), log10(max(x for x, _, _ in points))
+    low, high = floor(log10(min(y for _, y, _ in points))), ceil(log10(max(y for _, y, _ in points)))
+    grid = [[" "] * (WIDTH + 1) for _ in range(HEIGHT + 1)]
+    for x, y, mark in points:
+        column = round((log10(x) - left) / max(right - left, 1e-9) * WIDTH)
+        row = round((high - log10(y)) / max(high - low, 1) * HEIGHT)
+        grid[row][column] = mark
+    ticks = {
+        round((high - power) / max(high - low, 1) * HEIGHT): show_number(10.0**power) for power in range(low, high + 1)
+    }
+    margin = max(map(len, ticks.values()))
+    lines = [f"{ticks.get(row, ''):>{margin}} |{''.join(cells).rstrip()}" for row, cells in enumerate(grid)]
+    ends = show_fraction(curves[0].points[0][0]), show_fraction(curves[0].points[-1][0])
+    lines.append(f"{'':>{margin}} +{'-' * (WIDTH + 1)}")
+    lines.append(f"{'':>{margin}}  {ends[0]}{'epsilon':^{WIDTH + 1 - len(ends[0]) - len(ends[1])}}{ends[1]}")
+    legend = "   ".join(f"{curve.mark} {curve.name}" for curve in curves)
+    return "\n".join([f"expected error of one count   {legend}", *lines])
+
+
+def require_drawable(path: Path) -> None:
+    """Refuse, before any work is done, a file that no chart can be written to."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise PlanError(f"a plot cannot be drawn into {path}; give it a name that ends in {' or '.join(SUFFIXES)}")
+    load_extras("a plot")
+
+
+def write_plot(curves: Sequence[Curve], title: str, path: Path) -> None:
+    """Write the curves as a chart; a page of HTML needs no network to be read."""
+    altair, converter = load_extras("a plot")
+    spec = json.dumps(styled(_chart(altair, curves, title)).to_dict())
+    is_page = path.suffix.lower() == ".html"
+    drawn = converter.vegalite_to_html(spec, bundle=True) if is_page else converter.vegalite_to_svg(spec)
+    try:
+        path.write_text(drawn, encoding="utf-8")
+    except OSError as problem:
+        raise ReleaseFileError(f"cannot write the plot to {path}: {problem.strerror}") from problem
+
+
+def _chart(altair: ModuleType, curves: Sequence[Curve], title: str) -> Chart:
+    rows = [
+        {"strategy": curve.name, "epsilon": float(epsilon), "error": error}
+        for curve in curves
+        for epsilon, error in curve.points
+        if error > 0
+    ]
+    names = [curve.name for curve in curves]
+    colours = [MUTED, ACCENT][-len(names) :]
+    log_scale = altair.Scale(type="log", nice=False)
+    return (
+        altair.Chart(altair.Data(values=rows))
+        .mark_line(strokeWidth=2, point=True)
+        .encode(
+            x=altair.X("epsilon:Q", scale=log_scale, title="epsilon"),
+            y=altair.Y("error:Q", scale=altair.Scale(type="log"), title="expected error of one count"),
+            color=altair.Color("strategy:N", title=None, scale=altair.Scale(domain=names, range=colours)),
+            tooltip=[
+                altair.Tooltip("strategy:N"),
+                altair.Tooltip("epsilon:Q", format=".4g"),
+                altair.Tooltip("error:Q", format=",.4g"),
+            ],
+        )
+        .properties(width=560, height=320, title=altair.TitleParams(title, anchor="start"))
+    )

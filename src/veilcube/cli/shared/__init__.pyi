@@ -1,0 +1,37 @@
+from .files import (
+    expected_size as expected_size,
+    open_release_file as open_release_file,
+    program as program,
+    require_free as require_free,
+    require_parquet as require_parquet,
+    reserve_room as reserve_room,
+)
+from .options import (
+    CommandGroup as CommandGroup,
+    Confidence as Confidence,
+    Epsilon as Epsilon,
+    Force as Force,
+    JsonFlag as JsonFlag,
+    LedgerUrl as LedgerUrl,
+    MaxRows as MaxRows,
+    NeighboursChoice as NeighboursChoice,
+    Person as Person,
+    ReleaseFile as ReleaseFile,
+    SchemaFile as SchemaFile,
+    Strategy as Strategy,
+    note_on as note_on,
+    require_whole_unit as require_whole_unit,
+    warning_on as warning_on,
+)
+from .output import (
+    print_json as print_json,
+    printable as printable,
+    progress_bar as progress_bar,
+    say as say,
+    say_exactly as say_exactly,
+    show_confidence as show_confidence,
+    show_interval as show_interval,
+    show_number as show_number,
+    show_size as show_size,
+    show_table as show_table,
+)

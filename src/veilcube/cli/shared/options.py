@@ -1,0 +1,114 @@
+"""Options that several commands share, said once, and the rule for all of them: one value is given once.
+
+What the privacy options of a command mean, told in the command line's own words.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+from typer.core import TyperCommand
+
+from veilcube.errors import PrivacyError
+from veilcube.privacy import Neighbours, PrivacyStatement, show_fraction
+
+JsonFlag: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Epsilon: TypeAlias = Annotated[
+    str,
+    typer.Option("--epsilon", metavar="NUMBER", help="The privacy budget to spend: 1, 0.1 or a fraction such as 1/3."),
+]
+NeighboursChoice: TypeAlias = Annotated[
+    Neighbours,
+    typer.Option(
+        "--neighbours", help="What must stay hidden: that a unit is in the table, or which of two units is in it."
+    ),
+]
+Person: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--person", metavar="COLUMN", help="Protect persons, named by this column, with all of their rows, not rows."
+    ),
+]
+MaxRows: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--max-rows", metavar="N", help="Keep at most N rows of each person; goes with --person."),
+]
+Strategy: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--strategy",
+        metavar="NAME",
+        help="What to measure: auto, identity, tree, refined tree, wavelet, adaptive, kd tree, marginals, matched.",
+    ),
+]
+Confidence: TypeAlias = Annotated[
+    float, typer.Option("--confidence", metavar="SHARE", help="How often an interval is to hold the true value.")
+]
+ReleaseFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="A release file (.veil).")]
+SchemaFile: TypeAlias = Annotated[Path, typer.Argument(metavar="SCHEMA", help="A schema file (.toml).")]
+LedgerUrl: TypeAlias = Annotated[
+    str, typer.Argument(metavar="URL", help="The ledger: sqlite:///budget.db or the path of its file.")
+]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Write over a file that exists already.")]
+
+
+class RepeatedOptionError(typer.TyperException):
+    """An option that takes one value was given two: which of them counts is not for the program to guess."""
+
+    def __init__(self, option: str, context: typer.Context) -> None:
+        super().__init__(f"{option} was given twice, and it takes one value; give it once")
+        self.ctx = context
+
+
+class OneValueCommand(TyperCommand):
+    """A command that refuses a second value of an option that is no list; the parser alone would keep the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of a call, after a look at how often each option stands in them."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        times: Counter[Any] = Counter(param for param in given if param.param_type_name == "option")
+        repeated = [param for param, number in times.items() if number > 1 and not (param.is_flag or param.multiple)]
+        if repeated and not any(param.is_eager for param in times):  # whoever asks for help gets it
+            raise RepeatedOptionError(repeated[0].opts[0], ctx)
+        return list(super().parse_args(ctx, args))
+
+
+class CommandGroup(typer.Typer):
+    """Commands that all follow the rule."""
+
+    def command(self, *words: Any, **settings: Any) -> Callable[[Any], Any]:
+        """Register a command."""
+        return super().command(*words, **{"cls": OneValueCommand, **settings})
+
+
+LARGEST_REASONABLE_EPSILON = 10
+ROWS_NOTE = "Protects rows. If one person may have several rows, use --person COLUMN --max-rows N."
+
+
+def require_whole_unit(person: str | None, max_rows: int | None) -> None:
+    """Refuse half a privacy unit, or a cap below one row, before anything is read."""
+    if (person is None) != (max_rows is None):
+        raise PrivacyError(
+            "--person and --max-rows go together: name the column and how many rows of a person to keep, "
+            "or leave out both to protect rows"
+        )
+    if max_rows is not None and max_rows < 1:
+        raise PrivacyError("--max-rows must be a whole number of at least 1")
+
+
+def note_on(statement: PrivacyStatement) -> str | None:
+    """Return what a curator should consider about the unit; it depends on the options alone, never on the table."""
+    return ROWS_NOTE if statement.unit.kind == "row" else None
+
+
+def warning_on(statement: PrivacyStatement) -> str | None:
+    """Return a warning if epsilon is too large to promise anything worth having."""
+    if statement.epsilon <= LARGEST_REASONABLE_EPSILON:
+        return None
+    epsilon = show_fraction(statement.epsilon)
+    return (
+        f"An epsilon of {epsilon} protects hardly anybody: it lets the release change the odds about "
+        f"{statement.unit.words} by a factor of up to e^{epsilon}. Around 1 or below is usual."
+    )

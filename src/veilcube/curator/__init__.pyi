@@ -1,0 +1,22 @@
+from .counting import (
+    WAYS_OUT as WAYS_OUT,
+    WORKING_BYTES as WORKING_BYTES,
+    Progress as Progress,
+    Source as Source,
+    count as count,
+)
+from .cube import Cube as Cube, Tally as Tally
+from .drafting import draft_schema as draft_schema
+from .ledger import (
+    Charge as Charge,
+    DatasetAccount as DatasetAccount,
+    Ledger as Ledger,
+    LedgerHistory as LedgerHistory,
+    Receipt as Receipt,
+    StoredAnswer as StoredAnswer,
+    charge_stands as charge_stands,
+)
+from .mechanisms import LinearMechanism as LinearMechanism, mechanism_for as mechanism_for
+from .protected import Desk as Desk, PrivateRows as PrivateRows, ProtectedTable as ProtectedTable
+from .sampling import discrete_laplace as discrete_laplace
+from .tables import find_files as find_files

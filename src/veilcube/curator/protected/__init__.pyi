@@ -1,0 +1,3 @@
+from .desk import Desk as Desk
+from .rows import PrivateRows as PrivateRows
+from .table import ProtectedTable as ProtectedTable

@@ -1,0 +1,167 @@
+"""The private view of a protected table: which rows are in view, and the one way by which noise gets to see them.
+
+Claim: each measurement is an integer vector with independent discrete Laplace noise whose scale is its sensitivity over
+epsilon (docs/proofs/protected-tables.md, Theorem 1); measurements compose by adding up, those of parts of one partition
+by the dearest part (Theorems 2 and 3).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from veilcube.curator.ledger import PartOf, StoredAnswer
+from veilcube.curator.protected.answering import answer_moment
+from veilcube.curator.protected.desk import Desk
+from veilcube.curator.protected.parts import cell_of, part_of, require_inside
+from veilcube.errors import QueryError
+from veilcube.privacy import (
+    EpsilonLike,
+    LaplaceEvent,
+    PrivacyStatement,
+    Private,
+    leaves_no_trace,
+    read_epsilon,
+    scale_for,
+    unit_sensitivity,
+)
+from veilcube.query import Answer, Answers, read_confidence
+from veilcube.record import Moment, Question
+from veilcube.schema import Attribute, Box, Region, Schema
+from veilcube.system import Integers, read_flag
+
+PROOF = "docs/proofs/protected-tables.md#theorem-1"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class View(Private):
+    """Some of the private rows. PRIVATE: it stays on the curator's side, behind the table that an analyst holds.
+
+    ``region`` are the rows in view, ``within`` the nested parts of partitions they lie in, ``visible`` the axes that
+    further conditions and questions may name.
+    """
+
+    desk: Desk
+    region: Region
+    within: tuple[PartOf, ...]
+    visible: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        require_inside(self.every_attribute, self.desk.unit, self.region, self.within)
+
+    @classmethod
+    def whole(cls, desk: Desk) -> "View":
+        """Return all rows and attributes."""
+        schema = desk.rows.schema
+        return cls(desk, Region.everything(schema.shape), (), tuple(range(len(schema))))
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the attributes in view."""
+        return Schema([self.every_attribute.attributes[axis] for axis in self.visible])
+
+    @property
+    def every_attribute(self) -> Schema:
+        """The public description of all attributes, in view or not."""
+        return self.desk.rows.schema
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a part of a partition: then a row that is exchanged may leave one part and enter another.
+
+        With neighbours "replace", sensitivities must here be twice those for one row that comes or goes (Theorem 3).
+        """
+        return bool(self.within)
+
+    def narrowed(self, chosen: Region) -> "View":
+        """Return the rows that lie in a region over the attributes in view as well."""
+        return replace(self, region=self.region.intersect(self._lifted(chosen)))
+
+    def selected(self, names: Sequence[str]) -> "View":
+        """Return the same rows with only the named attributes in view."""
+        return replace(self, visible=tuple(sorted(self.axes_of(names))))
+
+    def part(self, axes: Sequence[int], values: Sequence[object]) -> "View":
+        """Return the part at one value of each of some axes; what it spends counts as far as it exceeds the dearest."""
+        schema, region = self.every_attribute, self.region
+        attributes: list[Attribute] = [schema.attributes[axis] for axis in axes]
+        cells = [cell_of(attribute, value) for attribute, value in zip(attributes, values, strict=True)]
+        for axis, cell in zip(axes, cells, strict=True):
+            mask = schema.attributes[axis].mask(cell, cell + 1)
+            region = region.intersect(Region.on_axis(schema.shape, axis, mask))
+        # A part is named by what decides which rows are in it; conditions do not matter, they only narrow it.
+        placed = dict(sorted(zip(axes, cells, strict=True)))
+        place = part_of(schema, self.desk.unit, self.within[-1:], placed)
+        return replace(self, region=region, within=(*self.within, place))
+
+    @leaves_no_trace
+    def ask_moment(
+        self,
+        powers: Mapping[str, int],
+        by: Sequence[int] | None,
+        epsilon: EpsilonLike,
+        confidence: float,
+        fresh: bool,
+        *,
+        is_mean: bool = False,
+    ) -> Answer | Answers:
+        """Answer a linear question, by group if ``by`` names axes: what all of the noisy questions above are."""
+        price, confidence, fresh = read_epsilon(epsilon), read_confidence(confidence), read_flag(fresh, "fresh")
+        for name in powers if isinstance(powers, Mapping) else ():
+            self.schema.axis(name)
+        names = [self.every_attribute.names[axis] for axis in by or ()]
+        moment = Moment.ask(self.every_attribute, self.region, powers, names, is_mean=is_mean)
+        statement, scale = self._claim(moment, price)
+        stored = None
+        if not fresh:
+            stored = self.desk.recall(moment.question, statement, (scale,), lambda values: len(values) == moment.size)
+        if stored is None:
+            self.desk.rows.require_room(moment.axes)
+            stored = self.measure(moment.question, statement, lambda: self._noisy(moment, scale), (scale,))
+        return answer_moment(moment, stored, confidence, by)
+
+    def measure(
+        self,
+        question: Question,
+        statement: PrivacyStatement,
+        draw: Callable[[], Sequence[int]],
+        scales: Sequence[Fraction] = (),
+    ) -> StoredAnswer:
+        """Charge for a statement about the rows in view, draw, store and return: the door for every mechanism.
+
+        ``draw`` is called once, after the charge is on disk, and nothing is read before.
+        """
+        return self.desk.measure(question, statement, draw, scales, self.within)
+
+    def exact_counts_of(self, *names: str) -> Integers:
+        """Return the exact counts over the named attributes' cells of the rows in view. PRIVATE: for mechanisms."""
+        return self.desk.rows.counts_within(self.region, self.axes_of(list(names)))
+
+    def axes_of(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Return the axes of attributes in view; refuses others and repeats."""
+        axes = tuple(self.visible[self.schema.axis(name)] for name in names)
+        if len(set(axes)) != len(axes):
+            raise QueryError("an attribute is named twice; name each one once")
+        return axes
+
+    def _claim(self, moment: Moment, epsilon: Fraction) -> tuple[PrivacyStatement, Fraction]:
+        exchange = 2 * moment.heaviest if self.is_part else moment.heaviest_exchange
+        # Where nothing can change, as for the number of rows that "replace" makes public, noise for 1 does no harm.
+        sensitivity = max(unit_sensitivity(moment.heaviest, exchange, self.desk.unit, self.desk.neighbours), 1)
+        scale = scale_for(epsilon, sensitivity)
+        event = LaplaceEvent(sensitivity, scale)
+        return PrivacyStatement(epsilon, self.desk.neighbours, self.desk.unit, event, PROOF), scale
+
+    def _noisy(self, moment: Moment, scale: Fraction) -> list[int]:
+        exact = moment.exact(self.desk.rows.counts_within(self.region, moment.axes))
+        noise = self.desk.draw_noise(scale, (len(exact),)).tolist()
+        return [value + error for value, error in zip(exact, noise, strict=True)]
+
+    def _lifted(self, chosen: Region) -> Region:
+        """Return a region over the attributes in view as one over all attributes."""
+        shape = self.every_attribute.shape
+        place = {axis: position for position, axis in enumerate(self.visible)}
+        boxes = (
+            Box(shape, tuple(box.axes[place[axis]] if axis in place else None for axis in range(len(shape))))
+            for box in chosen.boxes
+        )
+        return Region(shape, tuple(boxes))

@@ -1,0 +1,207 @@
+"""The noise that a release declares, as a probability law: no sampling happens here.
+
+Notation: t is the scale, p = exp(-1/t), V = 2p/(1-p)² the variance. Everything below is a function of t and V alone,
+and V is computed with ``expm1`` so that no formula cancels, whether the scale is far below one or far above 2^40.
+
+Exact ratios from untrusted text: ``Fraction("1e999999999")`` would take all memory, so only short ones are read.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veilcube.errors import PrivacyError
+
+# Enough for any fraction of 1,100 bits, which is what a ledger keeps.
+MAX_DIGITS = 340
+_RATIO = re.compile(r"([0-9]+)(?:/([0-9]+))?", re.ASCII)
+
+
+def read_ratio(text: object, max_digits: int = MAX_DIGITS) -> Fraction:
+    """Return the ratio that ``write_fraction`` wrote; raises ``ValueError`` on anything else, however long it is.
+
+    >>> read_ratio("7/2")
+    Fraction(7, 2)
+    """
+    found = _RATIO.fullmatch(text) if isinstance(text, str) and len(text) <= 2 * max_digits + 1 else None
+    if found is None or any(len(part or "") > max_digits for part in found.groups()) or not int(found[2] or "1"):
+        raise ValueError(f"not an exact ratio of at most {max_digits} digits on each side")
+    return Fraction(found[0])
+
+
+KIND, JOINT_KIND, SHARPENED_KIND = "discrete-laplace", "joint-discrete-laplace", "sharpened-discrete-laplace"
+# Outside these scales the sixth cumulant leaves the range of a double; no count that fits in 64 bits needs more.
+SMALLEST_SCALE = Fraction(1, 2**64)
+LARGEST_SCALE = Fraction(2**128)
+_MAX_DIGITS = 100
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """The law P(x) = tanh(1/(2t)) · exp(-|x|/t) on the integers, with the exact rational scale t.
+
+    >>> noise = DiscreteLaplace(Fraction(10))
+    >>> round(noise.variance, 6)
+    199.833417
+    >>> print(noise)
+    discrete Laplace noise of scale 10
+    """
+
+    scale: Fraction
+    kind: ClassVar[str] = KIND
+    # Whether it was drawn together with other noise: then its own law tells bounds only.
+    is_joint: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.scale, bool) or not isinstance(self.scale, int | Fraction):
+            raise PrivacyError(
+                f"a noise scale must be an exact number, not {type(self.scale).__name__}: give a Fraction or an int"
+            )
+        if not SMALLEST_SCALE <= self.scale <= LARGEST_SCALE:
+            raise PrivacyError(
+                "a noise scale must be positive, from 2^-64 to 2^128: choose another epsilon or sensitivity"
+            )
+        object.__setattr__(self, "scale", Fraction(self.scale))
+
+    def __str__(self) -> str:
+        return f"discrete Laplace noise of scale {self.scale}"
+
+    @property
+    def before(self) -> Fraction | None:
+        """The scale of the noise whose place it takes; None if it takes the place of none."""
+        return None
+
+    @cached_property
+    def rate(self) -> float:
+        """1/t, the decay of the log-probability per unit; the law's moment generating function is finite below it."""
+        return float(1 / self.scale)
+
+    @property
+    def charged(self) -> Fraction:
+        """The scale that a privacy event states for this noise: 1/scale is what it adds to a row's cost."""
+        return self.scale
+
+    @cached_property
+    def variance(self) -> float:
+        """V = 2p/(1-p)² = 1/(2 sinh²(1/(2t))), about 2t² for large scales."""
+        return 2 * math.exp(-self.rate) / math.expm1(-self.rate) ** 2
+
+    @property
+    def stddev(self) -> float:
+        """The square root of the variance."""
+        return math.sqrt(self.variance)
+
+    def log_pmf(self, x: ArrayLike) -> NDArray[np.float64]:
+        """The natural logarithm of the probability of each integer of ``x``; it never underflows."""
+        log_at_zero = math.log(-math.expm1(-self.rate)) - math.log1p(math.exp(-self.rate))
+        return np.asarray(log_at_zero - self.rate * np.abs(np.asarray(x, dtype=np.float64)))
+
+    def pmf(self, x: ArrayLike) -> NDArray[np.float64]:
+        """The probability of each integer of ``x``."""
+        return np.asarray(np.exp(self.log_pmf(x)))
+
+    def cumulants(self) -> tuple[float, float, float]:
+        """The second, fourth and sixth cumulant (the odd ones are zero).
+
+        They are the Taylor coefficients of K(s) = -log(1 - V(cosh s - 1)), the logarithm of the moment generating
+        function: polynomials in V with positive coefficients, so nothing cancels at any scale.
+        """
+        v = self.variance
+        return v, v * (1 + 3 * v), v * (1 + 15 * v + 30 * v * v)
+
+    def characteristic(self, theta: ArrayLike) -> NDArray[np.float64]:
+        """The characteristic function 1/(1 + 2V sin²(θ/2)): real, 2π-periodic, and free of cancellation near zero."""
+        half_sine = np.sin(np.asarray(theta, dtype=np.float64) / 2)
+        return np.asarray(1 / (1 + 2 * self.variance * half_sine * half_sine))
+
+    def to_json(self) -> dict[str, str]:
+        """The law as plain data, the scale as an exact ratio: ``{"kind": "discrete-laplace", "scale": "7/2"}``."""
+        return {"kind": self.kind, "scale": str(self.scale)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, object]) -> "DiscreteLaplace":
+        """Read what ``to_json`` wrote; the text is untrusted, so anything else is refused."""
+        kind = str(document.get("kind"))
+        if kind == SHARPENED_KIND:
+            return SharpenedLaplace(_read_scale(document.get("scale")), _read_scale(document.get("added")))
+        law = {KIND: DiscreteLaplace, JOINT_KIND: JointLaplace}.get(kind)
+        if law is None:
+            raise PrivacyError(
+                f'the kind of noise is not known here: only "{KIND}", "{JOINT_KIND}" and "{SHARPENED_KIND}" can be '
+                "read, so update veilcube"
+            )
+        return law(_read_scale(document.get("scale")))
+
+
+def _read_scale(text: object) -> Fraction:
+    try:
+        return read_ratio(text, _MAX_DIGITS)
+    except ValueError as problem:
+        raise PrivacyError(
+            'the noise scale must be an exact ratio in text such as "7/2": repair or remake the file'
+        ) from problem
+
+
+@dataclass(frozen=True)
+class JointLaplace(DiscreteLaplace):
+    """Noise of one level of nodes that was drawn together with that of the levels below and above it.
+
+    The noises z_v of all nodes of a block have P(z) proportional to exp(-Σ_v |z_v| / t_v), where a node's noise is the
+    sum of its halves'. Nodes of one level share the scale t. No node's noise is larger than the independent law with
+    its scale says, at any probability (docs/proofs/joint-noise.md, Theorem 2): what that law tells are bounds here.
+    """
+
+    kind: ClassVar[str] = JOINT_KIND
+    is_joint: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"discrete Laplace noise of scale {self.scale}, drawn jointly with the levels around it"
+
+
+@dataclass(frozen=True)
+class SharpenedLaplace(DiscreteLaplace):
+    """Noise that takes the place of larger noise which was published of the same nodes before.
+
+    The earlier value is this one plus further noise that tells nothing about the count, so both together cost what this
+    one costs: 1/scale, which is what was spent before plus 1/``added`` (docs/proofs/sharpened-noise.md). Whoever has
+    this value has no use for the earlier one.
+    """
+
+    added: Fraction
+    kind: ClassVar[str] = SHARPENED_KIND
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        DiscreteLaplace(self.added)
+        object.__setattr__(self, "added", Fraction(self.added))
+        if self.added <= self.scale:
+            raise PrivacyError("noise is sharpened by adding to a budget that was spent before: repair the file")
+
+    @classmethod
+    def of(cls, before: Fraction, added: Fraction) -> "SharpenedLaplace":
+        """Return what noise of scale ``before`` becomes by spending 1/``added`` more."""
+        return cls(1 / (1 / Fraction(before) + 1 / Fraction(added)), added)
+
+    @property
+    def before(self) -> Fraction:
+        """The scale of the noise whose place it takes."""
+        return 1 / (1 / self.scale - 1 / self.added)
+
+    @property
+    def charged(self) -> Fraction:
+        """The scale of what was added."""
+        return self.added
+
+    def __str__(self) -> str:
+        return f"discrete Laplace noise of scale {self.scale}, in place of scale {self.before} before"
+
+    def to_json(self) -> dict[str, str]:
+        """The law as plain data, with what was added."""
+        return {**super().to_json(), "added": str(self.added)}

@@ -1,0 +1,31 @@
+from .axis import (
+    AxisMoments as AxisMoments,
+    AxisOperator as AxisOperator,
+    AxisReader as AxisReader,
+    FlatAxis as FlatAxis,
+    range_steps as range_steps,
+    read_flat_axis as read_flat_axis,
+    read_size as read_size,
+)
+from .block_sums import (
+    LARGEST_GROWTH as LARGEST_GROWTH,
+    BlockSums as BlockSums,
+    group_cells as group_cells,
+    group_of as group_of,
+)
+from .exchange import ColumnPair as ColumnPair, farthest as farthest, largest_exchange as largest_exchange
+from .inside import InsideAxis as InsideAxis, Way as Way, along_axis as along_axis, in_tiles as in_tiles
+from .moments import (
+    AnswerMoments as AnswerMoments,
+    BoundedMoments as BoundedMoments,
+    LinearAnswers as LinearAnswers,
+    Moments as Moments,
+    OperatorWithNoiseWeights as OperatorWithNoiseWeights,
+    union_bound as union_bound,
+)
+from .protocol import (
+    NeighbourName as NeighbourName,
+    Operator as Operator,
+    OperatorReader as OperatorReader,
+    OperatorWithArrays as OperatorWithArrays,
+)

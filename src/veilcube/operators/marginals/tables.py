@@ -1,0 +1,400 @@
+"""Weighted marginals: every cell of some tables over few attributes, each table with a whole multiplier.
+
+A stacks, for each set S of attributes, m_S times the table over S. Least squares estimates each component of the tables
+(``components``) from all tables that hold it; components that no table holds are not measured, their minimum-norm
+estimate is 0, and a query that has any of them cannot be answered from the marginals. Only ``apply``, ``adjoint`` and
+``solve`` need the cube; everything else works on tables, so that a cube of sixty attributes is no obstacle.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise, product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.errors import PlanError, QueryError
+from veilcube.operators.base import Moments, NeighbourName
+from veilcube.operators.marginals.components import (
+    Axes,
+    block_norms,
+    centred,
+    components_of,
+    require_distinct,
+    require_few_tables,
+    table_precisions,
+)
+from veilcube.schema import Region
+from veilcube.system import Floats, Integers
+
+MOST_AXES = 64
+LARGEST_MULTIPLIER = 2**31
+LARGEST_MEASUREMENT = 2**40
+# What is left of a query outside the measured components, relative to its size, before it counts as not measured.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class MarginalsOperator:
+    """Tables over at most ``k`` attributes, one after the other: by default all over ``k``, in the usual order."""
+
+    cell_shape: tuple[int, ...]
+    attributes: tuple[str, ...]
+    k: int
+    multipliers: tuple[int, ...]
+    chosen: tuple[Axes, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.attributes) != len(self.cell_shape) or not 1 <= self.k <= len(self.cell_shape):
+            raise PlanError(f"marginals over {self.k} attributes do not exist; the cube has {len(self.cell_shape)}")
+        if self.chosen is None:
+            tables = require_few_tables(len(self.cell_shape), self.k)
+        else:
+            tables = require_distinct(self.chosen, len(self.cell_shape), self.k)
+        is_whole = all(type(times) is int and 1 <= times <= LARGEST_MULTIPLIER for times in self.multipliers)
+        if len(self.multipliers) != tables or not is_whole:
+            raise PlanError(f"marginals need {tables} whole multipliers from 1 to {LARGEST_MULTIPLIER:,}")
+
+    @cached_property
+    def tables(self) -> tuple[Axes, ...]:
+        """The sets S of attributes that are measured."""
+        return self.chosen if self.chosen is not None else tuple(combinations(range(len(self.cell_shape)), self.k))
+
+    @cached_property
+    def components(self) -> tuple[Axes, ...]:
+        """The sets R whose component is measured."""
+        return components_of(self.tables)
+
+    @cached_property
+    def precisions(self) -> dict[Axes, float]:
+        """π_R of each measured component."""
+        squares = np.square(np.array(self.multipliers, dtype=np.float64))
+        summed = table_precisions(self.cell_shape, self.tables, self.components) @ squares
+        return dict(zip(self.components, summed.tolist(), strict=True))
+
+    @property
+    def measurement_shape(self) -> tuple[int, ...]:
+        """One axis: the cells of all tables."""
+        return (int(self._starts[-1]),)
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The name of the one axis."""
+        return ("marginal_cell",)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        starts = [0]
+        for table in self.tables:
+            starts.append(starts[-1] + prod(self.sizes(table)))
+        return starts
+
+    def sizes(self, axes: Axes) -> tuple[int, ...]:
+        """Return the shape of the table over some attributes."""
+        return tuple(self.cell_shape[axis] for axis in axes)
+
+    @property
+    def words_to_apply(self) -> int:
+        """How many 64-bit words ``apply`` holds at most: all tables, and two copies of the one that is summed."""
+        return 3 * prod(self.measurement_shape)
+
+    def apply(self, cells: Integers) -> Integers:
+        """Return multiplier times count of every cell of every table."""
+        measured = np.empty(self.measurement_shape, dtype=np.int64)
+        for table, times, part in zip(self.tables, self.multipliers, self.parts(measured), strict=True):
+            part[...] = times * cells.sum(axis=_outside(table, cells.ndim))
+        return measured
+
+    def adjoint(self, measurements: Floats) -> Floats:
+        """Return for each cell the sum over the tables of multiplier times measurement."""
+        summed = np.zeros(self.cell_shape)
+        for table, times, part in zip(self.tables, self.multipliers, self.parts(measurements), strict=True):
+            summed += times * _spread(part, table, summed.ndim)
+        return summed
+
+    def residuals(self, measurements: Integers | Floats) -> dict[Axes, Floats]:
+        """Return the least-squares estimate of r_R for each measured component R."""
+        summed = {component: np.zeros(self.sizes(component)) for component in self.components}
+        for table, times, part in zip(self.tables, self.multipliers, self.parts(measurements), strict=True):
+            for component in components_of([table]):
+                within = tuple(position for position, axis in enumerate(table) if axis not in component)
+                summed[component] += times * part.mean(axis=within)
+        return {component: centred(part) / self.precisions[component] for component, part in summed.items()}
+
+    def solve(self, measurements: Integers | Floats) -> Floats:
+        """Return the least-squares estimate of least norm: every component spread evenly over the cube."""
+        estimate, cells = np.zeros(self.cell_shape), prod(self.cell_shape)
+        for component, part in self.residuals(measurements).items():
+            estimate += _spread(part / (cells // part.size), component, estimate.ndim)
+        return estimate
+
+    def noise_weights(self, query: Floats) -> Floats:
+        """Return A (A'A)^+ q for a query that weighs every cell; refuses one that the marginals do not determine."""
+        found, parts = 0.0, {}
+        for component in self.components:
+            part = centred(query.mean(axis=_outside(component, query.ndim)))
+            found += float(np.square(part).sum()) * (query.size / part.size)
+            parts[component] = part
+        self._require_measured(float(np.square(query).sum()), found)
+        return self._weights_of(parts)
+
+    def noise_weights_of_products(self, factors: Sequence[Sequence[Floats]]) -> Floats:
+        """Return the noise weights of a sum of products of one factor an attribute; refuses what is not determined."""
+        sizes = np.array(self.cell_shape, dtype=np.float64)
+        means = np.array([[float(factor.mean()) for factor in one] for one in factors]).reshape(-1, len(sizes))
+        stacked = [
+            np.array([one[axis] for one in factors]).reshape(-1, size) for axis, size in enumerate(self.cell_shape)
+        ]
+        inner = np.array([rows @ rows.T / size for rows, size in zip(stacked, sizes, strict=True)])
+        constant = means.T[:, :, None] * means.T[:, None, :]
+        self._require_measured(float(inner.prod(axis=0).sum()), self._measured_part(constant, inner - constant))
+        parts = {component: np.zeros(self.sizes(component)) for component in self.components}
+        for number, one in enumerate(factors):
+            narrowed = {axis for axis, factor in enumerate(one) if np.ptp(factor) > 0}
+            for component in self.components:
+                if narrowed.issuperset(component):
+                    part = np.full((), np.delete(means[number], list(component)).prod())
+                    for axis in component:
+                        part = part[..., None] * (one[axis] - means[number, axis])
+                    parts[component] += part
+        return self._weights_of(parts)
+
+    def _weights_of(self, parts: Mapping[Axes, Floats]) -> Floats:
+        """Return the weights on all measurements of a query with these parts (means outside R, centred on R)."""
+        weights = np.zeros(self.measurement_shape)
+        for table, times, rows in zip(self.tables, self.multipliers, self.parts(weights), strict=True):
+            for component in components_of([table]):
+                share = times * prod(self.sizes(component)) / rows.size / self.precisions[component]
+                inner = tuple(position for position, axis in enumerate(table) if axis not in component)
+                rows[...] += np.expand_dims(parts[component] * share, inner)
+        return weights
+
+    @cached_property
+    def column_sum(self) -> int:
+        """The L1 norm of every column: a row of the table is counted once in each marginal."""
+        return sum(self.multipliers)
+
+    def sensitivity(self, neighbours: NeighbourName) -> int:
+        """Return the largest L1 change of the measurements when one row is added or removed, or when one is exchanged.
+
+        An exchanged row can change all attributes of more than one cell at once, and so leaves its cell in every
+        table that has such an attribute. A cube of one cell keeps the bound, since a measurement needs some noise.
+        """
+        if neighbours == "add-remove":
+            return self.column_sum
+        moved = sum(
+            times
+            for table, times in zip(self.tables, self.multipliers, strict=True)
+            if any(size > 1 for size in self.sizes(table))
+        )
+        return 2 * (moved or self.column_sum)
+
+    def variance_of_rectangles(self, low: Integers, high: Integers) -> Floats:
+        """Return the variance of the least-squares estimate of each block; refuses blocks that are not determined."""
+        lengths = _lengths(low, high)
+        found = np.empty(len(lengths))
+        for narrowed, chosen in self.by_narrowed(low, high):
+            found[chosen] = self._block_variances(narrowed, lengths[chosen])
+        return found
+
+    def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
+        """Return the moments of each block's noise weights; the second is its variance."""
+        lengths, found = _lengths(low, high), np.empty((3, len(low)))
+        for narrowed, chosen in self.by_narrowed(low, high):
+            # Blocks of one size have the same moments wherever they lie; those without cells narrow nothing either.
+            own = lengths[chosen]
+            sizes = np.column_stack([own[:, list(narrowed)], own.all(axis=1)])
+            _, first, owner = np.unique(sizes, axis=0, return_index=True, return_inverse=True)
+            each = np.array([self._block_variances(narrowed, own[first]), *self._higher_powers(narrowed, own[first])])
+            found[:, chosen] = each[:, owner.ravel()]
+        return Moments(*found)
+
+    def holds(self, low: Integers, high: Integers) -> NDArray[np.bool_]:
+        """Return which blocks narrow only attributes that stand together in a table."""
+        is_narrowed = self._is_narrowed(low, high)
+        kinds, owner = np.unique(is_narrowed, axis=0, return_inverse=True)
+        held = np.array([tuple(np.flatnonzero(kind).tolist()) in self.precisions for kind in kinds], dtype=np.bool_)
+        return held[owner.ravel()]
+
+    def _is_narrowed(self, low: Integers, high: Integers) -> NDArray[np.bool_]:
+        lengths = _lengths(low, high)
+        return (lengths < np.array(self.cell_shape)) & (lengths > 0).all(axis=1, keepdims=True)
+
+    def by_narrowed(self, low: Integers, high: Integers) -> list[tuple[Axes, Integers]]:
+        """Return the positions of the blocks that narrow each set of attributes; refuses sets that no table holds."""
+        is_narrowed = self._is_narrowed(low, high)
+        kinds = is_narrowed @ (np.uint64(1) << np.arange(len(self.cell_shape), dtype=np.uint64))
+        order = np.argsort(kinds, kind="stable")
+        cuts = np.flatnonzero(np.diff(kinds[order])) + 1
+        found = []
+        for chosen in np.split(order, cuts) if len(order) else []:
+            narrowed = tuple(np.flatnonzero(is_narrowed[chosen[0]]).tolist())
+            if narrowed not in self.precisions:
+                raise QueryError(self._refusal(f"a condition on {len(narrowed)} attributes at once"))
+            found.append((narrowed, chosen))
+        return found
+
+    def variance_of_region(self, region: Region) -> float:
+        """Return the variance of the least-squares estimate of the count in a region, by pairs of its boxes."""
+        if not region.boxes:
+            return 0.0
+        if len(region.boxes) == 1 and (narrowed := self._narrowed_by(region)) in self.precisions:
+            return float(self._block_variances(narrowed, np.array([region.boxes[0].sizes], dtype=np.float64))[0])
+        constant, residual = self._pair_products(region)
+        total = self._measured_part(constant, residual, by_precision=True)
+        shares = np.prod([np.diagonal(part) for part in constant + residual], axis=0)
+        self._require_measured(float(shares.sum()), self._measured_part(constant, residual))
+        return max(total, 0.0)
+
+    def _narrowed_by(self, region: Region) -> Axes:
+        """Return the attributes that the first box of a region narrows."""
+        sizes = zip(region.boxes[0].sizes, self.cell_shape, strict=True)
+        return tuple(axis for axis, (chosen, size) in enumerate(sizes) if chosen < size)
+
+    def _measured_part(self, constant: Floats, residual: Floats, *, by_precision: bool = False) -> float:
+        """Sum over measured components R and pairs Π_{i∉R} constant_i Π_{i∈R} residual_i, as a share of the cells.
+
+        By precision, each component counts as its variance. Axes without a residual part are in no component.
+        """
+        is_narrowed = np.abs(residual).max(axis=(1, 2), initial=0.0) > 0
+        total = 0.0
+        for component, precision in self.precisions.items():
+            axes = list(component)
+            if is_narrowed[axes].all():
+                rest = [axis for axis in range(len(constant)) if axis not in component]
+                norm = float((constant[rest].prod(axis=0) * residual[axes].prod(axis=0)).sum())
+                total += norm * prod(self.sizes(component)) / precision if by_precision else norm
+        return total
+
+    def moments_of_region(self, region: Region) -> Moments:
+        """Return the moments of the noise weights of a region.
+
+        Exact for one box; for a union the higher ones are bounded by powers of the variance.
+        """
+        second = np.asarray(self.variance_of_region(region))
+        if len(region.boxes) != 1:
+            return Moments(second, second**2, second**3, bounded=True)
+        lengths = np.array([region.boxes[0].sizes], dtype=np.float64)
+        fourth, sixth = self._higher_powers(self._narrowed_by(region), lengths)
+        return Moments(second, fourth.reshape(()), sixth.reshape(()))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data it is rebuilt from."""
+        plain: dict[str, object] = {
+            "kind": "marginals",
+            "shape": list(self.cell_shape),
+            "attributes": list(self.attributes),
+            "k": self.k,
+            "multipliers": list(self.multipliers),
+        }
+        return plain if self.chosen is None else plain | {"tables": [list(table) for table in self.chosen]}
+
+    def parts(self, measured: NDArray[np.generic]) -> list[NDArray[Any]]:
+        """Return the table of each set of attributes as a view of the measurements."""
+        pieces = pairwise(self._starts)
+        return [
+            measured[start:end].reshape(self.sizes(table))
+            for (start, end), table in zip(pieces, self.tables, strict=True)
+        ]
+
+    def _block_variances(self, narrowed: Axes, lengths: Floats) -> Floats:
+        held = components_of([narrowed])
+        precisions = np.array([self.precisions[component] for component in held])
+        variances: Floats = (1 / precisions) @ block_norms(self.cell_shape, held, lengths)
+        return variances
+
+    def _higher_powers(self, narrowed: Axes, lengths: Floats) -> tuple[Floats, Floats]:
+        """Sum the fourth and sixth powers of the noise weights of boxes with so many cells on each axis.
+
+        A cell's weight depends only on which of its coordinates lie inside the box: few kinds of cells in each table.
+        """
+        shares = lengths / np.array(self.cell_shape, dtype=np.float64)
+        fourth, sixth = self._powers_apart(narrowed, shares)
+        for table, times in zip(self.tables, self.multipliers, strict=True):
+            if set(narrowed).isdisjoint(table):
+                continue
+            outer = times * shares[:, _outside(table, shares.shape[1])].prod(axis=1)
+            inner, sizes = lengths[:, table], np.array(self.sizes(table))
+            for inside in product(*((True, False) if axis in narrowed else (True,) for axis in table)):
+                cells = np.where(np.array(inside), inner, sizes - inner).prod(axis=1)
+                squares = np.square(outer * self._kind_weight(table, narrowed, inside, shares))
+                fourth += cells * squares**2
+                sixth += cells * squares**3
+        return fourth, sixth
+
+    def _powers_apart(self, narrowed: Axes, shares: Floats) -> tuple[Floats, Floats]:
+        """Sum the same over the tables without a narrowed attribute, which know only the total."""
+        apart = [position for position, table in enumerate(self.tables) if set(narrowed).isdisjoint(table)]
+        times = np.array([self.multipliers[position] for position in apart], dtype=np.float64)
+        cells = np.array([prod(self.sizes(self.tables[position])) for position in apart], dtype=np.float64)
+        weights = times / cells / self.precisions[()]
+        base = shares.prod(axis=1)
+        return base**4 * (cells @ weights**4), base**6 * (cells @ weights**6)
+
+    def _kind_weight(self, table: Axes, narrowed: Axes, inside: Sequence[bool], shares: Floats) -> Floats:
+        """Sum over R within S of Π_{i in R} (1 or 0 less the share) Π_{i in S∖R} share, over n_{S∖R} π_R."""
+        weight, cells = np.zeros(len(shares)), prod(self.sizes(table))
+        for component in components_of([tuple(axis for axis in table if axis in narrowed)]):
+            term = np.full(len(shares), prod(self.sizes(component)) / cells / self.precisions[component])
+            for axis, is_inside in zip(table, inside, strict=True):
+                term = term * (float(is_inside) - shares[:, axis] if axis in component else shares[:, axis])
+            weight += term
+        return weight
+
+    def _pair_products(self, region: Region) -> tuple[Floats, Floats]:
+        """Per axis and pair of boxes the products of their mean parts and of their residual parts, as shares."""
+        constant, residual = [], []
+        for axis, size in enumerate(self.cell_shape):
+            masks = np.stack([box.mask(axis) for box in region.boxes]).astype(np.float64)
+            shares = masks.sum(axis=1) / size
+            constant.append(np.outer(shares, shares))
+            residual.append(
+                masks @ masks.T / size - constant[-1] if (shares < 1).any() else np.zeros_like(constant[-1])
+            )
+        return np.array(constant), np.array(residual)
+
+    def _require_measured(self, size: float, found: float) -> None:
+        if size - found > _ROUNDING * size:
+            raise QueryError(self._refusal(f"a condition that ties more than {self.k} attributes together"))
+
+    def _refusal(self, asked: str) -> str:
+        held = f"marginals over {self.k} attributes" if self.chosen is None else f"{len(self.chosen)} chosen marginals"
+        allowed = f"at most {self.k}" if self.chosen is None else "those that stand together in one of them"
+        return f"the release holds {held}, which do not determine {asked}; ask about {allowed}"
+
+
+def read_marginals(data: Mapping[str, object]) -> MarginalsOperator:
+    """Rebuild from ``to_dict``; the data is untrusted."""
+    shape, attributes, k, multipliers = (data[key] for key in ("shape", "attributes", "k", "multipliers"))
+    chosen = data.get("tables")
+    if not isinstance(shape, list) or not isinstance(attributes, list) or not isinstance(multipliers, list):
+        raise ValueError("shape, attributes and multipliers must be lists")
+    if not all(type(size) is int and 0 < size <= LARGEST_MEASUREMENT for size in shape) or len(shape) > MOST_AXES:
+        raise ValueError("sizes must be whole numbers above 0")
+    if type(k) is not int or not isinstance(chosen, list | None) or (chosen and not isinstance(chosen[0], list)):
+        raise ValueError("k must be a whole number, and tables lists of axes")
+    tables = None if chosen is None else tuple(tuple(table) for table in chosen)
+    names = tuple(str(name) for name in attributes)
+    try:
+        operator = MarginalsOperator(tuple(shape), names, k, tuple(multipliers), tables)
+    except PlanError as problem:
+        raise ValueError(str(problem)) from problem
+    if operator.measurement_shape[0] > LARGEST_MEASUREMENT:
+        raise ValueError("the tables are larger than any file")
+    return operator
+
+
+def _lengths(low: Integers, high: Integers) -> Floats:
+    return np.asarray(np.maximum(high - low + 1, 0), dtype=np.float64)
+
+
+def _outside(axes: Axes, dimensions: int) -> Axes:
+    return tuple(axis for axis in range(dimensions) if axis not in axes)
+
+
+def _spread(part: NDArray[Any], axes: Axes, dimensions: int) -> NDArray[Any]:
+    """Give a table over some axes length 1 on the others, so that it spreads over the cube."""
+    return np.expand_dims(part, _outside(axes, dimensions))

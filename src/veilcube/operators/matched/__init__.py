@@ -1,0 +1,5 @@
+"""Rows matched to a workload."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

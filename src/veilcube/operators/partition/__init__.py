@@ -1,0 +1,5 @@
+"""Counts of the parts of a partition, alone and beside all cells."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

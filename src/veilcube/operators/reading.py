@@ -1,0 +1,30 @@
+"""Implicit linear maps from cells to measurements, each with its sensitivity and its exact error."""
+
+from collections.abc import Mapping
+
+from veilcube.errors import ReleaseFileError
+from veilcube.operators.base import Operator, OperatorReader
+from veilcube.operators.identity import read_identity
+from veilcube.operators.marginals import read_marginals
+from veilcube.operators.partition import read_regions
+from veilcube.operators.product import read_product
+from veilcube.operators.staged import read_nodes
+
+_READERS: Mapping[str, OperatorReader] = {
+    "identity": read_identity,
+    "product": read_product,
+    "marginals": read_marginals,
+    "nodes": read_nodes,
+    "regions": read_regions,
+}
+
+
+def read_operator(data: Mapping[str, object]) -> Operator:
+    """Rebuild an operator from the plain data of its ``to_dict``."""
+    reader = _READERS.get(str(data.get("kind")))
+    if reader is None:
+        raise ReleaseFileError("the release uses a strategy that this version does not know; upgrade veilcube")
+    try:
+        return reader(data)
+    except (KeyError, TypeError, ValueError) as problem:
+        raise ReleaseFileError("the release describes its strategy in a way that is not well formed") from problem

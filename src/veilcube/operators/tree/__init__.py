@@ -1,0 +1,5 @@
+"""Trees of counts over one attribute."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

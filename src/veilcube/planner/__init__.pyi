@@ -1,0 +1,30 @@
+from .candidates import fitting_strategy as fitting_strategy, named_strategy as named_strategy
+from .design import (
+    Design as Design,
+    Identity as Identity,
+    LinearDesign as LinearDesign,
+    MeasuredOnce as MeasuredOnce,
+    Strategy as Strategy,
+)
+from .marginals import Marginals as Marginals
+from .partition import Adaptive as Adaptive, AdaptiveDesign as AdaptiveDesign, KdTree as KdTree
+from .planning import (
+    DEFAULT_EPSILON as DEFAULT_EPSILON,
+    Candidate as Candidate,
+    Plan as Plan,
+    choose as choose,
+    plan as plan,
+)
+from .quantiles import (
+    QuantileChoice as QuantileChoice,
+    QuantileMethod as QuantileMethod,
+    QuantilePlan as QuantilePlan,
+    plan_by_total as plan_by_total,
+    plan_quantiles as plan_quantiles,
+    quantile_widths as quantile_widths,
+    require_method as require_method,
+)
+from .staged import StagedDesign as StagedDesign, has_like_neighbours as has_like_neighbours
+from .tree import Tree as Tree
+from .usefulness import MEANINGS as MEANINGS, Usefulness as Usefulness, usefulness as usefulness
+from .wavelet import Wavelet as Wavelet

@@ -1,0 +1,5 @@
+"""What every strategy must say, and what designs are made of: weights, half-widths."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

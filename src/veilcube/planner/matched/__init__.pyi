@@ -1,0 +1,1 @@
+from .strategy import matched_strategies as matched_strategies

@@ -1,0 +1,5 @@
+"""The design of a staged tree: levels, shares of the budget, where it stops."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

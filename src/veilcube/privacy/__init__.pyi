@@ -1,0 +1,45 @@
+from .accountant import epsilon_of as epsilon_of
+from .budget import (
+    LARGEST_EPSILON as LARGEST_EPSILON,
+    Budget as Budget,
+    EpsilonLike as EpsilonLike,
+    read_epsilon as read_epsilon,
+    show_fraction as show_fraction,
+    write_fraction as write_fraction,
+)
+from .event import (
+    ChoiceEvent as ChoiceEvent,
+    Event as Event,
+    LaplaceEvent as LaplaceEvent,
+    ParallelEvent as ParallelEvent,
+    SequentialEvent as SequentialEvent,
+    laplace_events as laplace_events,
+    read_event as read_event,
+)
+from .quantile_split import (
+    SLOTS_IN_ALL as SLOTS_IN_ALL,
+    QuantileSplit as QuantileSplit,
+    SplitNode as SplitNode,
+    slots_for as slots_for,
+    split_costs as split_costs,
+    spread_rows as spread_rows,
+)
+from .rank_mechanisms import (
+    MOST_ROWS as MOST_ROWS,
+    RankCosts as RankCosts,
+    RankMethod as RankMethod,
+    rank_costs as rank_costs,
+    rank_distribution as rank_distribution,
+    rank_reach as rank_reach,
+)
+from .secrecy import Private as Private, leaves_no_trace as leaves_no_trace, paid_for as paid_for
+from .statement import PrivacyStatement as PrivacyStatement, join_promises as join_promises
+from .unit import (
+    LARGEST_COLUMN as LARGEST_COLUMN,
+    LARGEST_SCALE as LARGEST_SCALE,
+    LARGEST_TABLE as LARGEST_TABLE,
+    Neighbours as Neighbours,
+    PrivacyUnit as PrivacyUnit,
+    scale_for as scale_for,
+    unit_sensitivity as unit_sensitivity,
+)

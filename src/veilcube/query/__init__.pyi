@@ -1,0 +1,16 @@
+from .answer import (
+    Answer as Answer,
+    Answers as Answers,
+    RankAnswer as RankAnswer,
+    RankAnswers as RankAnswers,
+    ends_of_cells as ends_of_cells,
+    read_confidence as read_confidence,
+    value_of_cell as value_of_cell,
+)
+from .cell_numbers import CellNumbers as CellNumbers, cell_numbers as cell_numbers
+from .distributive import DistributiveQuery as DistributiveQuery
+from .linear import LinearQueries as LinearQueries
+from .linear_factors import Factor as Factor
+from .predicate import Query as Query, read_condition as read_condition, read_query as read_query
+from .sql import SqlQuery as SqlQuery, read_sql as read_sql
+from .workload import Workload as Workload, grouped_regions as grouped_regions

@@ -1,0 +1,13 @@
+from .file import open_record as open_record, require_savable as require_savable, save_record as save_record
+from .history import History as History
+from .joint_blocks import JointBlocks as JointBlocks, joint_blocks as joint_blocks
+from .measurement import NoisyMeasurement as NoisyMeasurement, sensitivity_of as sensitivity_of
+from .questions import (
+    Moment as Moment,
+    Question as Question,
+    linear_queries as linear_queries,
+    region_from_data as region_from_data,
+    shortened as shortened,
+)
+from .record import ReleaseRecord as ReleaseRecord
+from .sharpening import drop_superseded as drop_superseded

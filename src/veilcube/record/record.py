@@ -1,0 +1,125 @@
+"""The record of a release: plain public data, with no questions on it (those live on the analyst's side)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.errors import ReleaseFileError
+from veilcube.operators import HalvingTree, IdentityOperator, NodeCounts, RegionCounts
+from veilcube.privacy import PrivacyStatement, epsilon_of, laplace_events, unit_sensitivity
+from veilcube.record.joint_blocks import joint_blocks
+from veilcube.record.measurement import NoisyMeasurement, sensitivity_of
+from veilcube.record.sharpening import drop_superseded
+from veilcube.schema import Schema
+
+LARGEST_SUM = 2**62
+MOST_MEASUREMENTS = 1_000
+_BLOCK = 2**20
+# Costs of nodes are added up in floats.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseRecord:
+    """Everything a release file holds.
+
+    ``plan`` is the plan as plain data (strategy, epsilon, expected error), kept so that a reader can see what was
+    promised before the budget was spent. ``created`` is a UTC time in ISO form.
+    """
+
+    schema: Schema
+    statement: PrivacyStatement
+    measurements: tuple[NoisyMeasurement, ...]
+    plan: Mapping[str, object]
+    created: str
+    made_with: str
+
+    def __post_init__(self) -> None:
+        if not self.measurements:
+            raise ReleaseFileError("a release needs at least one measurement")
+        for measurement in self.measurements:
+            if measurement.operator.cell_shape != self.schema.shape:
+                raise ReleaseFileError("a measurement of the release is for another schema")
+        if len(self.measurements) > MOST_MEASUREMENTS:
+            raise ReleaseFileError(f"a release has at most {MOST_MEASUREMENTS} measurements")
+        trees = {part.operator.tree for part in self.measurements if isinstance(part.operator, NodeCounts)}
+        if trees and trees != {HalvingTree.of(self.schema)}:
+            raise ReleaseFileError("a measurement of the release is of another tree than its schema's")
+        if self.statement.epsilon <= 0 or epsilon_of(self.statement.event) <= 0:
+            raise ReleaseFileError("a release must state an epsilon above 0 and the event that spends it")
+        declared = {event.scale for event in laplace_events(self.statement.event)}
+        if not declared.issuperset(measurement.noise.charged for measurement in self.measurements):
+            raise ReleaseFileError("a measurement of the release has other noise than its privacy statement declares")
+        joint_blocks(self.measurements)
+        drop_superseded(self.measurements)  # raises where sharpened values do not fit
+        if not self._has_known_parts:
+            raise ReleaseFileError("regions of a release are measured once, after its cells; remake the release")
+        if not self._declares_enough:
+            raise ReleaseFileError("the privacy statement of the release declares less than its strategy reveals")
+        if not _sums_fit([measurement.values for measurement in self.measurements]):
+            raise ReleaseFileError("the measured values of the release are so large that their sums leave 64 bits")
+
+    @property
+    def _has_known_parts(self) -> bool:
+        """Whether regions, which do not determine the cells, come once and after the cells that they were made of."""
+        kinds = [type(part.operator) for part in self.measurements]
+        return RegionCounts not in kinds or kinds == [IdentityOperator, RegionCounts]
+
+    @property
+    def _declares_enough(self) -> bool:
+        """Whether the statement declares no less than the measurements reveal.
+
+        Nodes of a refined tree that share no cell reveal together what one of them does, so there the cost of the
+        dearest cell counts: one likelihood ratio for each node above it, and for a sharpened value what was added.
+        Other measurements add up, and each needs an event of its own with at least its sensitivity.
+        """
+        unit, neighbours = self.statement.unit, self.statement.neighbours
+        spent = epsilon_of(self.statement.event)
+        nodes = [(part, part.operator) for part in self.measurements if isinstance(part.operator, NodeCounts)]
+        if nodes:
+            of_unit = float(unit_sensitivity(1, 2, unit, neighbours))
+            alone = len(nodes) == len(self.measurements)
+            return alone and of_unit * _dearest_cell(nodes) <= float(spent) * (1 + ROUNDING)
+        needed = [(part.noise.scale, sensitivity_of(part.operator, unit, neighbours)) for part in self.measurements]
+        if sum((Fraction(least) / scale for scale, least in needed), Fraction(0)) > spent:
+            return False
+        declared = sorted((event.scale, event.sensitivity) for event in laplace_events(self.statement.event))
+        if len(needed) == 1:
+            return all(sensitivity >= needed[0][1] for _, sensitivity in declared)
+        return _is_matched(needed, declared)
+
+
+def _is_matched(needed: Sequence[tuple[Fraction, int]], declared: Sequence[tuple[Fraction, int]]) -> bool:
+    """Whether each measurement has an event of its own of the same scale and no smaller sensitivity."""
+    left = sorted(declared)
+    for scale, least in sorted(needed, reverse=True):
+        # The dearest first, each with the dearest event of its scale.
+        fitting = [event for event in left if event[0] == scale and event[1] >= least]
+        if not fitting:
+            return False
+        left.remove(fitting[-1])
+    return True
+
+
+def _dearest_cell(parts: Sequence[tuple[NoisyMeasurement, NodeCounts]]) -> float:
+    """Return the largest sum of 1 / charged scale over the measured nodes that hold one cell."""
+    tree = parts[0][1].tree
+    changes = np.zeros(tree.cells + 1)
+    for part, operator in parts:
+        borders = np.append(tree.starts(operator.level), tree.cells)
+        spent = float(1 / part.noise.charged)
+        np.add.at(changes, borders[operator.chosen], spent)
+        np.add.at(changes, borders[operator.chosen + 1], -spent)
+    return float(np.cumsum(changes).max())
+
+
+def _sums_fit(arrays: Sequence[NDArray[np.int64]]) -> bool:
+    """Whether the sum of any of the values fits in 64 bits, with room to spare for the rounding of this check."""
+    if sum(max(-int(values.min()), int(values.max())) * values.size for values in arrays if values.size) < LARGEST_SUM:
+        return True
+    flat = [values.reshape(-1) for values in arrays]
+    blocks = (values[start : start + _BLOCK] for values in flat for start in range(0, values.size, _BLOCK))
+    return sum(float(np.abs(block.astype(np.float64)).sum()) for block in blocks) < LARGEST_SUM

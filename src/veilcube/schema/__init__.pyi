@@ -1,0 +1,11 @@
+from .attribute import Attribute as Attribute, Nominal as Nominal, Ordinal as Ordinal
+from .divisions import (
+    Bins as Bins,
+    Calendar as Calendar,
+    Division as Division,
+    WholeNumbers as WholeNumbers,
+    read_date as read_date,
+)
+from .hierarchy import Hierarchy as Hierarchy, Node as Node
+from .region import Box as Box, Region as Region
+from .schema import Schema as Schema, require_schema as require_schema

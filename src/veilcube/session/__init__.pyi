@@ -1,0 +1,2 @@
+from .protecting import protect as protect
+from .releasing import release as release

@@ -1,0 +1,36 @@
+from .arguments import (
+    DEEPEST_LIST as DEEPEST_LIST,
+    is_encodable as is_encodable,
+    is_writable as is_writable,
+    read_choice as read_choice,
+    read_flag as read_flag,
+    read_kind as read_kind,
+    read_numbers as read_numbers,
+    read_path as read_path,
+    read_progress as read_progress,
+    read_real as read_real,
+    read_text as read_text,
+    read_whole as read_whole,
+    show as show,
+    takes as takes,
+)
+from .arrays import Floats as Floats, Integers as Integers
+from .files import (
+    atomic_file as atomic_file,
+    hold as hold,
+    read_text_file as read_text_file,
+    remove_leftovers as remove_leftovers,
+)
+from .loops import (
+    THREADS as THREADS,
+    compile_loop as compile_loop,
+    compiled as compiled,
+    compiled_fast as compiled_fast,
+    share_out as share_out,
+)
+from .memory import (
+    available_memory as available_memory,
+    format_bytes as format_bytes,
+    require_cells as require_cells,
+    require_memory as require_memory,
+)

@@ -1,0 +1,92 @@
+"""The map of honesty in its quick form: 95% intervals hold on kinds of data that nothing was tuned for."""
+
+import numpy as np
+import pytest
+from benchmarks.honesty.benchmark import QUICK_KINDS, falls_short
+from benchmarks.honesty.kinds import table_of
+from benchmarks.honesty.measuring import Finding, measure
+from benchmarks.honesty.questions import PICKED, schema_of
+
+import veilcube as vc
+from support.releases import release_by_plan, release_of
+from veilcube.analyst.estimate.polya.posterior import PosteriorEstimate
+from veilcube.polya_tree import Reconciled
+
+
+def blind(kind: str, strategy: str, releases: int) -> list[Finding]:
+    """Return what the map finds for questions asked without looking, with noise that is the same in every run."""
+    findings = measure(kind, strategy, 0.5, ("best",), releases, release_by_plan)
+    return [finding for finding in findings if finding.question != PICKED]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", QUICK_KINDS)
+def test_default_intervals_hold_on_questions_asked_without_looking(kind: str) -> None:
+    findings = blind(kind, "auto", 20)
+    assert len(findings) >= 8
+    # One combination in forty falls short by luck alone, and prefixes and sums of one release err together.
+    assert sum(map(falls_short, findings)) <= 1
+    assert min(finding.coverage for finding in findings) > 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "strategy"),
+    [("sparse_hyper", "marginals"), ("sparse_plane", "identity"), ("sparse_hyper", "grow"), ("heaped_hyper", "tree")],
+)
+def test_intervals_hold_where_they_once_did_not(kind: str, strategy: str) -> None:
+    findings = blind(kind, strategy, 12)
+    assert sum(map(falls_short, findings)) <= 1
+
+
+def coverage_of_marginals(counts: np.ndarray, releases: int) -> float:
+    held = []
+    for seed in range(releases):
+        answers = release_of(schema_of(counts.shape), counts, 2.0, seed, vc.Tree()).marginal("a", estimator="posterior")
+        truth = counts.sum(axis=1)
+        held.append(np.mean((answers.low <= truth) & (truth <= answers.high)))
+    return float(np.mean(held))
+
+
+def test_marginals_of_a_ramp_hold_and_would_not_without_the_correction(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = table_of("ramp_wide")
+    assert coverage_of_marginals(counts, 4) > 0.93
+
+    class Trusting(Reconciled):
+        """The posterior as it is: nothing is taken for bias."""
+
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments)
+            self.cells = self.plain * 0 + self._belief.cells()
+            self.bias.share[:] = 0.0
+            self.bias.variance[:] = 0.0
+
+    monkeypatch.setattr("veilcube.analyst.estimate.polya.posterior.Reconciled", Trusting)
+    monkeypatch.setattr(PosteriorEstimate, "_capped_groups", lambda *arguments: arguments[3])
+    monkeypatch.setattr("veilcube.analyst.estimate.polya.posterior.FAR", np.inf)
+    assert coverage_of_marginals(counts, 2) < 0.6
+
+
+def test_the_total_of_grown_regions_is_not_biased_by_their_choice() -> None:
+    counts = table_of("sparse_plane")
+    found = [
+        release_of(schema_of(counts.shape), counts, 0.5, seed, vc.Adaptive(partition="grow")).count(
+            estimator="least_squares"
+        )
+        for seed in range(24)
+    ]
+    errors = np.array([answer.value for answer in found]) - counts.sum()
+    assert abs(errors.mean()) < 2.5 * errors.std() / np.sqrt(len(errors))
+    assert np.mean([answer.low <= counts.sum() <= answer.high for answer in found]) >= 0.83
+
+
+def test_kernel_pca_does_not_claim_to_know_what_lies_within_past_ranges() -> None:
+    counts = table_of("alternating_plane")
+    schema, random = schema_of(counts.shape), np.random.default_rng(1)
+    past = vc.Workload.random_ranges(schema, 200, seed=2)
+    exact = np.array([counts[a : c + 1, b : d + 1].sum() for (a, b), (c, d) in zip(past.low, past.high, strict=True)])
+    history = vc.History(schema, past, exact + random.laplace(0, 20, 200), np.full(200, 800.0))
+    cells = random.integers(0, 64, (200, 2))
+    answers = vc.KernelPCA().fit(history).answer(vc.Workload.ranges(schema, cells, cells))
+    truth = counts[tuple(cells.T)]
+    assert np.mean((answers.low <= truth) & (truth <= answers.high)) > 0.95
