@@ -51,7 +51,7 @@ def one_round(cube: vc.Cube, chosen: vc.Plan, scale: float) -> dict[str, float]:
     record = release.record
     solving, cells = timed(lambda: LeastSquares().fit(record).cells())
     assert isinstance(cells, np.ndarray)
-    walking, _ = timed(lambda: walked_cells(record.measurements[0].operator, cells))
+    walking, _ = timed(lambda: walked_cells(record.measurements[0].product, cells))
     estimating, _ = timed(lambda: Nonnegative().fit(record))
     return {
         "numpy.random.laplace": laplace,

@@ -118,7 +118,7 @@ class House:
         return [
             f"{module}:{node.lineno}: {ast.unparse(node)[:90]}"
             for module, tree in self.trees.items()
-            for node in ast.walk(tree)
+            for node in _outside_equality(tree)
             if isinstance(node, ast.Call) and _asks_for_a_type(node, families)
         ]
 
@@ -136,6 +136,15 @@ class House:
         for importer, module, name in self.imports():
             importers[self.home_of(module, name)].add(importer)
         return sorted(module for module, who in importers.items() if len(who) == 1 and not self.is_door(module))
+
+
+def _outside_equality(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield all nodes but those of ``__eq__``, which Python hands objects of any type."""
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        left += [one for one in ast.iter_child_nodes(node) if getattr(one, "name", "") != "__eq__"]
 
 
 def _asks_for_a_type(call: ast.Call, families: set[str]) -> bool:

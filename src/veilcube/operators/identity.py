@@ -10,12 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.operators.base import NeighbourName
-from veilcube.schema import Region
+from veilcube.operators.base import Moments, NeighbourName, OperatorDefaults, queries_of_products
+from veilcube.query import LinearQueries
+from veilcube.schema import Region, Schema
+from veilcube.system import Floats, Integers
 
 
 @dataclass(frozen=True)
-class IdentityOperator:
+class IdentityOperator(OperatorDefaults):
     """One measurement per cell."""
 
     cell_shape: tuple[int, ...]
@@ -42,6 +44,28 @@ class IdentityOperator:
     def solve(self, measurements: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the measurements themselves: nothing relates one to another."""
         return measurements.astype(np.float64)
+
+    @property
+    def answers(self) -> "IdentityOperator":
+        """Itself: every answer is a sum of noisy cells."""
+        return self
+
+    def noise_weights(self, query: Floats) -> Floats:
+        """Return the query itself: the noise of a cell enters by the cell's weight."""
+        return query
+
+    def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
+        """Return that each block sums up the noises of its cells."""
+        return Moments.of_sums(np.prod(high - low + 1, axis=1, dtype=np.int64))
+
+    def moments_of_region(self, region: Region) -> Moments:
+        """Return that a region sums up the noises of its cells."""
+        return Moments.of_sums(np.asarray(region.cells, dtype=np.int64))
+
+    def queries(self, schema: Schema) -> tuple[LinearQueries, Floats]:
+        """Return a query for each cell."""
+        found = queries_of_products(schema, [np.eye(size) for size in schema.shape])
+        return found, np.ones(len(found))
 
     def sensitivity(self, neighbours: NeighbourName) -> int:
         """Return 1 for a row more or less; 2 for an exchanged row, which leaves one cell and enters another."""

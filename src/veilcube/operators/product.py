@@ -19,20 +19,22 @@ from veilcube.operators.base import (
     AxisOperator,
     AxisReader,
     FlatAxis,
-    InsideAxis,
     Moments,
     NeighbourName,
+    OperatorDefaults,
     Way,
     along_axis,
     largest_exchange,
+    queries_of_products,
     range_steps,
     read_flat_axis,
     union_bound,
 )
 from veilcube.operators.matched import read_matched_axis
-from veilcube.operators.tree import read_tree_axis
+from veilcube.operators.tree import TreeAxis, read_tree_axis
 from veilcube.operators.wavelet import read_haar_axis, read_nominal_axis
-from veilcube.schema import Region
+from veilcube.query import LinearQueries
+from veilcube.schema import Region, Schema
 from veilcube.system import Floats, Integers
 
 MOST_AXES = 32
@@ -49,7 +51,7 @@ _AXIS_READERS: Mapping[str, AxisReader] = {
 
 
 @dataclass(frozen=True)
-class ProductOperator:
+class ProductOperator(OperatorDefaults):
     """One measurement for every combination of the axes' measurements."""
 
     axes: tuple[AxisOperator, ...]
@@ -73,11 +75,11 @@ class ProductOperator:
         itself; one that works inside the array holds what it is given and one copy.
         """
         size, held, most = prod(self.cell_shape), 0, 0
-        inside = any(isinstance(axis, InsideAxis) for axis in self.axes)
+        inside = any(axis.inside for axis in self.axes)
         for axis in self.axes if inside else reversed(self.axes):
-            if not isinstance(axis, FlatAxis):
+            if not axis.is_flat:
                 given = size // axis.size * axis.rows
-                most = max(most, held + given if isinstance(axis, InsideAxis) else 2 * held + 2 * given)
+                most = max(most, held + given if axis.inside else 2 * held + 2 * given)
                 size = held = given
         return max(most, 2 * held)
 
@@ -98,6 +100,22 @@ class ProductOperator:
         """Return A (A'A)^-1 q for a query that weighs every cell of the cube."""
         return _along_each_axis("noise_weights", query, self.axes)
 
+    @property
+    def answers(self) -> "ProductOperator":
+        """Itself: least squares separates by axis, and so does its noise."""
+        return self
+
+    @property
+    def tree(self) -> TreeAxis | None:
+        """The measured tree, where the only axis is one."""
+        axis = self.axes[0]
+        return axis if len(self.axes) == 1 and isinstance(axis, TreeAxis) else None
+
+    def queries(self, schema: Schema) -> tuple[LinearQueries, Floats]:
+        """Return a query for every combination of the axes' rows."""
+        found = queries_of_products(schema, [axis.adjoint(np.eye(axis.rows)) for axis in self.axes])
+        return found, np.ones(len(found))
+
     @cached_property
     def column_sum(self) -> int:
         """The largest L1 norm of a column: the product of the axes' largest."""
@@ -115,7 +133,7 @@ class ProductOperator:
         """
         if neighbours == "add-remove":
             return self.column_sum
-        if any(isinstance(axis, InsideAxis) for axis in self.axes) and prod(self.cell_shape) > 1:
+        if any(axis.inside for axis in self.axes) and prod(self.cell_shape) > 1:
             pairs = [axis.column_pairs() for axis in self.axes]
             known = [kinds for kinds in pairs if kinds is not None]
             return largest_exchange(known, self.column_sum) if len(known) == len(pairs) else 2 * self.column_sum
@@ -211,7 +229,7 @@ def flat_product(shape: Sequence[int], dimensions: Sequence[str]) -> ProductOper
 
 def _along_each_axis(way: Way, array: NDArray[Any], axes: Sequence[AxisOperator]) -> NDArray[Any]:
     """Map an array along each axis in turn, in place where the axes can work inside it."""
-    if any(isinstance(axis, InsideAxis) for axis in axes):
+    if any(axis.inside for axis in axes):
         return _inside_each_axis(way, array, axes)
     # The last axis first, each then moved to the front, so that all come round.
     result = array
@@ -223,10 +241,10 @@ def _along_each_axis(way: Way, array: NDArray[Any], axes: Sequence[AxisOperator]
 def _inside_each_axis(way: Way, array: NDArray[Any], axes: Sequence[AxisOperator]) -> NDArray[Any]:
     result = array
     for place, axis in enumerate(axes):
-        if isinstance(axis, FlatAxis):
+        if axis.is_flat:
             continue
-        if isinstance(axis, InsideAxis):
-            result = along_axis(axis, way, result, place, may_overwrite=result is not array)
+        if axis.inside is not None:
+            result = along_axis(axis.inside, way, result, place, may_overwrite=result is not array)
         else:
             result = np.moveaxis(getattr(axis, way)(np.moveaxis(result, place, -1)), -1, place)
     return np.ascontiguousarray(result)

@@ -195,7 +195,7 @@ def plan(
     Plan(identity, epsilon 0.1, add-remove, expected error 87.62 per query)
     """
     schema = Schema.read(schema)
-    if error is not None and not isinstance(epsilon, _DefaultEpsilon):
+    if error is not None and epsilon is not DEFAULT_EPSILON:
         raise PlanError("epsilon and error cannot both be given, since one follows from the other; leave one out")
     target = None if error is None else read_target(error, confidence)
     read_confidence(confidence)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.laws import joint_variances
-from veilcube.operators import SIDES, HalvingTree, NodeCounts
+from veilcube.operators import SIDES, HalvingTree
 from veilcube.record import NoisyMeasurement, drop_superseded
 from veilcube.system import Floats, Integers
 
@@ -61,13 +61,13 @@ def node_values(measurements: Sequence[NoisyMeasurement], *, with_variances: boo
     found: list[NodeValues] = []
     kept = drop_superseded(measurements)
     for number, part in enumerate(kept):
-        operator = part.operator
-        if not isinstance(operator, NodeCounts):
+        nodes = part.nodes
+        if nodes is None:
             raise TypeError("a measurement is not of nodes of a halving tree")
         is_joint = part.noise.is_joint
         variance = _variance_in_a_block(kept, number) if with_variances and is_joint else None
         scale = float(part.noise.scale)
-        found.append(NodeValues(operator.level, operator.chosen, part.values, scale, variance, not is_joint))
+        found.append(NodeValues(nodes.level, nodes.chosen, part.values, scale, variance, not is_joint))
     return found
 
 
@@ -90,7 +90,7 @@ def _variance_in_a_block(kept: Sequence[NoisyMeasurement], number: int) -> float
 
 
 def _level(part: NoisyMeasurement) -> int:
-    return part.operator.level if isinstance(part.operator, NodeCounts) else NONE
+    return NONE if part.nodes is None else part.nodes.level
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError, VeilcubeError
 from veilcube.laws import DiscreteLaplace
-from veilcube.operators import Operator, OperatorWithArrays, read_operator
+from veilcube.operators import Operator, read_operator
 from veilcube.privacy import PrivacyStatement
 from veilcube.record.archive import read_archive, require_writable, write_archive
 from veilcube.record.measurement import NoisyMeasurement
@@ -175,8 +175,7 @@ def _shapes(operators: Sequence[Operator]) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {}
     for i, operator in enumerate(operators):
         shapes[_array_name(i)] = operator.measurement_shape
-        if isinstance(operator, OperatorWithArrays):
-            shapes |= {_array_name(i, name): shape for name, shape in operator.array_shapes.items()}
+        shapes |= {_array_name(i, name): shape for name, shape in operator.array_shapes.items()}
     return shapes
 
 
@@ -184,18 +183,15 @@ def _dimensions(operators: Sequence[Operator]) -> dict[str, tuple[str, ...]]:
     """Return the names of the axes of all arrays; one that an operator keeps has the axes of its values, or its own."""
     dimensions: dict[str, tuple[str, ...]] = {}
     for i, operator in enumerate(operators):
-        names = ["values", *(operator.array_shapes if isinstance(operator, OperatorWithArrays) else ())]
-        own: Mapping[str, tuple[str, ...]] = getattr(operator, "array_dimensions", {})
+        own, names = operator.array_dimensions, ["values", *operator.array_shapes]
         dimensions |= {_array_name(i, name): own.get(name, operator.dimensions) for name in names}
     return dimensions
 
 
 def _arrays(position: int, part: NoisyMeasurement) -> dict[str, NDArray[np.int64]]:
-    kept = part.operator.arrays() if isinstance(part.operator, OperatorWithArrays) else {}
+    kept = part.operator.arrays()
     return {_array_name(position): part.values} | {_array_name(position, name): kept[name] for name in kept}
 
 
 def _completed(position: int, operator: Operator, arrays: Mapping[str, NDArray[np.int64]]) -> Operator:
-    if not isinstance(operator, OperatorWithArrays):
-        return operator
     return operator.with_arrays({name: arrays[_array_name(position, name)] for name in operator.array_shapes})

@@ -41,8 +41,8 @@ def joint_blocks(measurements: Sequence[NoisyMeasurement]) -> list[JointBlocks]:
         return []
     closed: NDArray[np.bool_] | None = None
     while parts:
-        operator = parts[0].operator
-        if not isinstance(operator, NodeCounts):
+        operator = parts[0].nodes
+        if operator is None:
             if parts[0].noise.is_joint:
                 raise ReleaseFileError("joint noise belongs to nodes of a refined tree; remake the release")
             parts = parts[1:]
@@ -82,8 +82,8 @@ def _blocks_of(tree: HalvingTree, run: Sequence[NoisyMeasurement]) -> JointBlock
 
 def _nodes_of(tree: HalvingTree, part: NoisyMeasurement, level: int) -> Integers:
     """Return which nodes of a level a part of a block measures."""
-    operator = part.operator
-    if isinstance(operator, NodeCounts) and operator.level == level and part.noise.is_joint:
+    operator = part.nodes
+    if operator is not None and operator.level == level and part.noise.is_joint:
         nodes: Integers = operator.chosen
         if tree.is_whole(level)[nodes].all():
             return nodes

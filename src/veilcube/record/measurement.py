@@ -1,14 +1,25 @@
 """A noisy measurement: what was published, how it relates to the cells, and the law of its noise."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
 from veilcube.laws import DiscreteLaplace
-from veilcube.operators import Operator
+from veilcube.operators import (
+    IdentityOperator,
+    MarginalsOperator,
+    NodeCounts,
+    Operator,
+    ProductOperator,
+    RegionCounts,
+    flat_product,
+)
 from veilcube.privacy import Neighbours, PrivacyUnit, unit_sensitivity
+
+Family = TypeVar("Family", bound=Operator)
 
 
 def sensitivity_of(operator: Operator, unit: PrivacyUnit, neighbours: Neighbours) -> int:
@@ -34,3 +45,35 @@ class NoisyMeasurement:
         if self.values.shape != self.operator.measurement_shape or self.values.dtype != np.int64:
             raise ReleaseFileError("the measured values do not have the shape that their strategy asks for")
         self.values.setflags(write=False)
+
+    # Estimators and readers of files need more of a family than every operator has. They ask here, and nowhere else.
+
+    @property
+    def nodes(self) -> NodeCounts | None:
+        """The nodes of a halving tree that were counted: a step of a staged tree."""
+        return self._of_family(NodeCounts)
+
+    @property
+    def parts(self) -> RegionCounts | None:
+        """The parts of a partition that were counted."""
+        return self._of_family(RegionCounts)
+
+    @property
+    def tables(self) -> MarginalsOperator | None:
+        """The tables of attributes that were counted."""
+        return self._of_family(MarginalsOperator)
+
+    @property
+    def cells(self) -> IdentityOperator | None:
+        """The cells, where each was counted on its own."""
+        return self._of_family(IdentityOperator)
+
+    @property
+    def product(self) -> ProductOperator | None:
+        """The product of one-axis maps that was measured; cells on their own are one of flat axes."""
+        if self.cells is not None:
+            return flat_product(self.cells.cell_shape, self.cells.dimensions)
+        return self._of_family(ProductOperator)
+
+    def _of_family(self, family: type[Family]) -> Family | None:
+        return self.operator if isinstance(self.operator, family) else None

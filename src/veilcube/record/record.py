@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
-from veilcube.operators import HalvingTree, IdentityOperator, NodeCounts, RegionCounts
+from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.privacy import PrivacyStatement, epsilon_of, laplace_events, unit_sensitivity
 from veilcube.record.joint_blocks import joint_blocks
 from veilcube.record.measurement import NoisyMeasurement, sensitivity_of
@@ -45,7 +45,7 @@ class ReleaseRecord:
                 raise ReleaseFileError("a measurement of the release is for another schema")
         if len(self.measurements) > MOST_MEASUREMENTS:
             raise ReleaseFileError(f"a release has at most {MOST_MEASUREMENTS} measurements")
-        trees = {part.operator.tree for part in self.measurements if isinstance(part.operator, NodeCounts)}
+        trees = {nodes.tree for _, nodes in self.steps}
         if trees and trees != {HalvingTree.of(self.schema)}:
             raise ReleaseFileError("a measurement of the release is of another tree than its schema's")
         if self.statement.epsilon <= 0 or epsilon_of(self.statement.event) <= 0:
@@ -63,10 +63,22 @@ class ReleaseRecord:
             raise ReleaseFileError("the measured values of the release are so large that their sums leave 64 bits")
 
     @property
+    def steps(self) -> list[tuple[NoisyMeasurement, NodeCounts]]:
+        """The measurements of nodes of a halving tree, with the nodes."""
+        return [(part, part.nodes) for part in self.measurements if part.nodes is not None]
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether a staged tree was measured: nodes of a halving tree, step by step, and nothing else."""
+        return len(self.steps) == len(self.measurements)
+
+    @property
     def _has_known_parts(self) -> bool:
         """Whether regions, which do not determine the cells, come once and after the cells that they were made of."""
-        kinds = [type(part.operator) for part in self.measurements]
-        return RegionCounts not in kinds or kinds == [IdentityOperator, RegionCounts]
+        *before, last = self.measurements
+        if all(part.parts is None for part in self.measurements):
+            return True
+        return last.parts is not None and len(before) == 1 and before[0].cells is not None
 
     @property
     def _declares_enough(self) -> bool:
@@ -78,11 +90,9 @@ class ReleaseRecord:
         """
         unit, neighbours = self.statement.unit, self.statement.neighbours
         spent = epsilon_of(self.statement.event)
-        nodes = [(part, part.operator) for part in self.measurements if isinstance(part.operator, NodeCounts)]
-        if nodes:
+        if self.steps:
             of_unit = float(unit_sensitivity(1, 2, unit, neighbours))
-            alone = len(nodes) == len(self.measurements)
-            return alone and of_unit * _dearest_cell(nodes) <= float(spent) * (1 + ROUNDING)
+            return self.is_staged and of_unit * _dearest_cell(self.steps) <= float(spent) * (1 + ROUNDING)
         needed = [(part.noise.scale, sensitivity_of(part.operator, unit, neighbours)) for part in self.measurements]
         if sum((Fraction(least) / scale for scale, least in needed), Fraction(0)) > spent:
             return False

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
-from veilcube.operators import NodeCounts
 from veilcube.record.measurement import NoisyMeasurement
 from veilcube.system import Integers
 
@@ -30,8 +29,8 @@ def drop_superseded(measurements: Sequence[NoisyMeasurement]) -> tuple[NoisyMeas
     kept = [np.ones(part.values.shape, dtype=bool) for part in measurements]
     holder: dict[int, Integers] = {}  # for each level, which measurement each of its nodes was last measured by
     for number, part in enumerate(measurements):
-        operator = part.operator
-        if not isinstance(operator, NodeCounts):
+        operator = part.nodes
+        if operator is None:
             if part.noise.before is not None:
                 raise ReleaseFileError("sharpened noise belongs to nodes of a refined tree; remake the release")
             continue
@@ -53,18 +52,13 @@ def _take_over(
     numbers, starts = np.unique(before[order], return_index=True)
     for number, places in zip(numbers, np.split(order, starts[1:]), strict=True):
         earlier = measurements[number] if number != NONE else None
-        if (
-            earlier is None
-            or earlier.noise.is_joint
-            or earlier.noise.scale != scale
-            or not isinstance(earlier.operator, NodeCounts)
-        ):
+        if earlier is None or earlier.noise.is_joint or earlier.noise.scale != scale or earlier.nodes is None:
             raise ReleaseFileError("sharpened values of the release do not fit those before them; remake the release")
-        kept[number][np.searchsorted(earlier.operator.chosen, nodes[places])] = False
+        kept[number][np.searchsorted(earlier.nodes.chosen, nodes[places])] = False
 
 
 def _only(part: NoisyMeasurement, which: NDArray[np.bool_]) -> NoisyMeasurement:
-    if which.all() or not isinstance(part.operator, NodeCounts):
+    if which.all() or part.nodes is None:
         return part
-    nodes = part.operator.chosen[which]
-    return NoisyMeasurement(replace(part.operator, rows=nodes.size, nodes=nodes), part.values[which], part.noise)
+    nodes = part.nodes.chosen[which]
+    return NoisyMeasurement(replace(part.nodes, rows=nodes.size, nodes=nodes), part.values[which], part.noise)

@@ -9,6 +9,7 @@ import pytest
 from veilcube.curator.cube import Cube
 from veilcube.errors import PlanError
 from veilcube.laws.summed_noise import half_widths
+from veilcube.operators import OperatorDefaults
 from veilcube.planner import Identity, Tree, plan
 from veilcube.query import Workload
 from veilcube.schema import Ordinal, Schema
@@ -18,7 +19,7 @@ SCHEMA = Schema([Ordinal("age", 1, 60), Ordinal("floor", 1, 4)])
 
 
 @dataclasses.dataclass(frozen=True)
-class SilentOperator:
+class SilentOperator(OperatorDefaults):
     cell_shape: tuple[int, ...]
 
 

@@ -22,7 +22,7 @@ from scipy.special import ndtr, stdtr
 
 from veilcube.errors import QueryError
 from veilcube.laws import DiscreteLaplace, tail
-from veilcube.system import Floats, Integers
+from veilcube.system import Floats, Integers, read_kind
 
 MOST_ATTRIBUTES = 26
 # Tails are computed for this many best rivals; the others, which are further behind, are counted as if at the last.
@@ -107,8 +107,8 @@ def learn_parity(counts: ArrayLike, noise: DiscreteLaplace | None = None) -> Lea
     rows. So where there is none, a confidence of c or more is met at most 1 - c of the time. Without the ``noise`` of
     the counts, the spread of the rivals' scores stands in for it; of two attributes, counts are then taken as exact.
     """
-    if noise is not None and not isinstance(noise, DiscreteLaplace):
-        raise QueryError("noise must be the DiscreteLaplace law of the released counts; pass it, or leave it out")
+    if noise is not None:
+        read_kind(noise, DiscreteLaplace, "noise must be the DiscreteLaplace law of the released counts, or left out")
     cells = _checked_histogram(counts)
     scores = walsh_hadamard(cells)
     candidates = scores[1::2][1:].astype(np.float64)

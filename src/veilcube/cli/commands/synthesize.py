@@ -22,7 +22,6 @@ from veilcube.cli.shared import (
 )
 from veilcube.curator import Ledger
 from veilcube.errors import QueryError
-from veilcube.operators import NodeCounts
 from veilcube.record import History
 from veilcube.schema import Schema
 
@@ -98,8 +97,8 @@ def _read_source(source: str, dataset: str | None, schema: Path | None) -> tuple
         if dataset is not None or schema is not None:
             raise QueryError("--dataset and --schema are for ledgers, and the source is a release; leave them out")
         release: Release = open_release_file(Path(source))
-        refined = isinstance(release.record.measurements[0].operator, NodeCounts)
-        return read_history(release), max(float(release.count().value), 1.0) if refined else None
+        told = max(float(release.count().value), 1.0) if release.record.is_staged else None
+        return read_history(release), told
     if dataset is None:
         raise QueryError("a ledger may hold many datasets; name one with --dataset")
     past = Ledger(source).history(dataset)

@@ -20,12 +20,13 @@ from .moments import (
     BoundedMoments as BoundedMoments,
     LinearAnswers as LinearAnswers,
     Moments as Moments,
-    OperatorWithNoiseWeights as OperatorWithNoiseWeights,
+    WeighsNoise as WeighsNoise,
     union_bound as union_bound,
 )
 from .protocol import (
     NeighbourName as NeighbourName,
     Operator as Operator,
+    OperatorDefaults as OperatorDefaults,
     OperatorReader as OperatorReader,
-    OperatorWithArrays as OperatorWithArrays,
 )
+from .rows import queries_of_one_term as queries_of_one_term, queries_of_products as queries_of_products

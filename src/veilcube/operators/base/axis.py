@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from veilcube.operators.base.exchange import ColumnPair
+from veilcube.operators.base.inside import InsideAxis
 from veilcube.operators.base.moments import Moments
 from veilcube.system import Floats, Integers
 
@@ -88,6 +90,25 @@ class AxisOperator(Protocol):
     def fourth_powers_of_cells(self, chosen: Mask) -> float:
         """Return the sum of the fourth powers of the noise weights of one set of cells."""
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether it is the identity: each cell on its own."""
+
+    @property
+    def inside(self) -> InsideAxis | None:
+        """Itself, if it works inside a cube along any axis of it; None if cubes must be turned around first."""
+
+    @property
+    def bands(self) -> Integers | None:
+        """The band of each row of a wavelet, the total's first; None if the rows are no wavelets."""
+
+    @property
+    def keeps_totals(self) -> bool:
+        """Whether the total of the attribute is known about as well as its parts are."""
+
+    def range_weights(self, low: Integers, high: Integers) -> "scipy.sparse.csr_array | None":
+        """Return the noise weights of inclusive ranges as sparse rows; None where they are not sparse."""
+
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
 
@@ -119,6 +140,30 @@ class AxisMoments:
     def largest_column(self) -> int:
         """The largest L1 norm of a column; overridden where it can be told without listing them all."""
         return int(self.column_sums().max())
+
+    @property
+    def is_flat(self) -> bool:
+        """False: most axes relate cells to each other."""
+        return False
+
+    @property
+    def inside(self) -> InsideAxis | None:
+        """None: cubes are turned around first."""
+        return None
+
+    @property
+    def bands(self) -> Integers | None:
+        """None: no wavelets."""
+        return None
+
+    @property
+    def keeps_totals(self) -> bool:
+        """True: rows are counts of many cells, or of one each."""
+        return True
+
+    def range_weights(self, low: Integers, high: Integers) -> "scipy.sparse.csr_array | None":
+        """Return None: weights are dense."""
+        return None
 
     def column_pairs(self) -> tuple[ColumnPair, ...] | None:
         """Return None: kinds of pairs are told by axes that may stand beside factors with signs."""
@@ -166,6 +211,11 @@ class FlatAxis(AxisMoments):
     """
 
     size: int
+
+    @property
+    def is_flat(self) -> bool:
+        """True."""
+        return True
 
     @property
     def rows(self) -> int:

@@ -23,6 +23,11 @@ class InsideAxis:
 
     size: int
 
+    @property
+    def inside(self) -> "InsideAxis":
+        """Itself: it needs no cube turned around."""
+        return self
+
     def along(self, way: Way, block: NDArray[Any], *, may_overwrite: bool) -> NDArray[Any]:
         """Map every vector of a block (before, vector, after); the result may lie where the block was."""
         raise NotImplementedError

@@ -7,11 +7,10 @@ law.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
-from veilcube.operators.base.protocol import Operator
 from veilcube.schema import Region
 from veilcube.system import Floats, Integers
 
@@ -20,13 +19,21 @@ from veilcube.system import Floats, Integers
 class Moments:
     """Sums of the second, fourth and sixth powers of the noise weights of answers: arrays of one shape.
 
-    The second is always exact; ``bounded`` says that the others are bounds from above.
+    The second is always exact; ``bounded`` says that the others are bounds from above. ``terms`` says of answers that
+    are plain sums of noises how many each sums up: the law of such a sum is known exactly.
     """
 
     second: Floats
     fourth: Floats
     sixth: Floats
     bounded: bool = field(default=False, kw_only=True)
+    terms: Integers | None = field(default=None, kw_only=True)
+
+    @classmethod
+    def of_sums(cls, terms: Integers) -> "Moments":
+        """Return the moments of answers that sum up so many noises, each with weight 1."""
+        powers = np.asarray(terms, dtype=np.float64)
+        return cls(powers, powers, powers, terms=np.asarray(terms, dtype=np.int64))
 
     @classmethod
     def of_weights(cls, weights: Floats) -> "Moments":
@@ -39,14 +46,6 @@ class Moments:
     def __mul__(self, other: "Moments") -> "Moments":
         second, fourth, sixth = self.second * other.second, self.fourth * other.fourth, self.sixth * other.sixth
         return Moments(second, fourth, sixth, bounded=self.bounded or other.bounded)
-
-
-@runtime_checkable
-class OperatorWithNoiseWeights(Operator, Protocol):
-    """An operator that can write out the noise of a least-squares answer."""
-
-    def noise_weights(self, query: Floats) -> Floats:
-        """Return A (A'A)^-1 q for a query that weighs every cell of the cube."""
 
 
 class AnswerMoments(Protocol):
@@ -62,12 +61,27 @@ class AnswerMoments(Protocol):
         """Return the moments of the noise weights of a region, the higher ones perhaps from above; shape ()."""
 
 
-@runtime_checkable
 class LinearAnswers(AnswerMoments, Protocol):
     """What least-squares answers with intervals need of an operator."""
 
     def solve(self, measurements: Integers) -> Floats:
         """Return the least-squares estimate of the cells from noisy measurements."""
+
+
+class WeighsNoise(Protocol):
+    """An operator that can write out the noise of a least-squares answer, and knows its variance without."""
+
+    def noise_weights(self, query: Floats) -> Floats:
+        """Return A (A'A)^-1 q for a query that weighs every cell of the cube."""
+
+    def solve(self, measurements: Integers) -> Floats:
+        """Return the least-squares estimate of the cells from noisy measurements."""
+
+    def variance_of_rectangles(self, low: Integers, high: Integers) -> Floats:
+        """Return the variance of the least-squares estimate of each block, inclusive indices (queries, attributes)."""
+
+    def variance_of_region(self, region: Region) -> float:
+        """Return the variance of the least-squares estimate of the count in a region."""
 
 
 def union_bound(second: Floats, parts: Sequence[Moments], factors: Sequence[float] | None = None) -> Moments:
@@ -86,7 +100,7 @@ class BoundedMoments:
     Intervals from them are wide enough whatever the weights: at 95% up to 8% wider than need be.
     """
 
-    operator: OperatorWithNoiseWeights
+    operator: WeighsNoise
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return A (A'A)^-1 q for a query that weighs every cell of the cube."""

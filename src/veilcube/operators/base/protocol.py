@@ -5,12 +5,17 @@ noise stays exact). Noise of one law is added to every measurement; ``variance_*
 """
 
 from collections.abc import Mapping
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from math import prod
+from typing import Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.schema import Region
+from veilcube.errors import QueryError
+from veilcube.operators.base.moments import LinearAnswers
+from veilcube.query import LinearQueries
+from veilcube.schema import Region, Schema
+from veilcube.system import Floats
 
 NeighbourName: TypeAlias = Literal["add-remove", "replace"]
 
@@ -52,23 +57,69 @@ class Operator(Protocol):
     def variance_of_region(self, region: Region) -> float:
         """Return the variance of the least-squares estimate of the count in a region."""
 
+    @property
+    def answers(self) -> LinearAnswers | None:
+        """What answers from this measurement alone, with the noise of each answer; None if it determines none."""
+
+    @property
+    def weights_of_queries(self) -> int:
+        """How many weights of cells ``queries`` writes out."""
+
+    def queries(self, schema: Schema) -> tuple[LinearQueries, Floats]:
+        """Return the query that each measurement answers, and the whole number that it was multiplied by."""
+
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
 
-
-@runtime_checkable
-class OperatorWithArrays(Operator, Protocol):
-    """An operator that depends on arrays too long for plain data; a file keeps them beside the measured values."""
-
     @property
     def array_shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """The name and shape of each array, known before the arrays are."""
+        """The name and shape of each array that is too long for plain data: a file keeps it beside the values."""
+
+    @property
+    def array_dimensions(self) -> Mapping[str, tuple[str, ...]]:
+        """The axes of those arrays that have others than the measured values."""
 
     def arrays(self) -> Mapping[str, NDArray[np.int64]]:
         """Return the arrays by name."""
 
-    def with_arrays(self, arrays: Mapping[str, NDArray[np.int64]]) -> Operator:
+    def with_arrays(self, arrays: Mapping[str, NDArray[np.int64]]) -> Self:
         """Return the operator with the arrays that a file kept."""
+
+
+class OperatorDefaults:
+    """What an operator says that has no arrays, answers nothing alone, and whose rows nobody reads as queries."""
+
+    @property
+    def answers(self) -> LinearAnswers | None:
+        """None: other measurements are needed as well."""
+        return None
+
+    @property
+    def weights_of_queries(self: Operator) -> int:
+        """One for each cell of each attribute in each measurement."""
+        return prod(self.measurement_shape) * sum(self.cell_shape)
+
+    def queries(self, schema: Schema) -> tuple[LinearQueries, Floats]:
+        """Refuse: its rows are not written out."""
+        raise QueryError("the measurements of this strategy cannot be read as history; ask the release itself")
+
+    @property
+    def array_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """None: plain data tells it all."""
+        return {}
+
+    @property
+    def array_dimensions(self) -> Mapping[str, tuple[str, ...]]:
+        """None: arrays have the axes of the measured values."""
+        return {}
+
+    def arrays(self) -> Mapping[str, NDArray[np.int64]]:
+        """Return no arrays."""
+        return {}
+
+    def with_arrays(self, arrays: Mapping[str, NDArray[np.int64]]) -> Self:
+        """Return the operator itself."""
+        return self
 
 
 class OperatorReader(Protocol):

@@ -20,13 +20,14 @@ depends on the number of cells of the whole cube, which for sixty attributes is 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import comb
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import PlanError
-from veilcube.system import Floats
+from veilcube.schema import Region
+from veilcube.system import Floats, Integers
 
 Axes: TypeAlias = tuple[int, ...]
 
@@ -110,3 +111,29 @@ def part_covariances(
                 total += shares[:, outside].prod(axis=1) * spread.prod(axis=1) / precisions[component]
             found[:, row, column] = found[:, column, row] = total
     return found
+
+
+def pair_products(shape: Sequence[int], region: Region) -> tuple[Floats, Floats]:
+    """Return per axis and pair of boxes the products of their mean parts and of their residual parts, as shares."""
+    constant, residual = [], []
+    for axis, size in enumerate(shape):
+        masks = np.stack([box.mask(axis) for box in region.boxes]).astype(np.float64)
+        shares = masks.sum(axis=1) / size
+        constant.append(np.outer(shares, shares))
+        residual.append(masks @ masks.T / size - constant[-1] if (shares < 1).any() else np.zeros_like(constant[-1]))
+    return np.array(constant), np.array(residual)
+
+
+def lengths_of(low: Integers, high: Integers) -> Floats:
+    """Return how many cells inclusive ranges hold."""
+    return np.asarray(np.maximum(high - low + 1, 0), dtype=np.float64)
+
+
+def outside(axes: Axes, dimensions: int) -> Axes:
+    """Return the axes of a cube that a table does not have."""
+    return tuple(axis for axis in range(dimensions) if axis not in axes)
+
+
+def spread(part: NDArray[Any], axes: Axes, dimensions: int) -> NDArray[Any]:
+    """Give a table over some axes length 1 on the others, so that it spreads over the cube."""
+    return np.expand_dims(part, outside(axes, dimensions))

@@ -17,17 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import PlanError, QueryError
-from veilcube.operators.base import Moments, NeighbourName
+from veilcube.operators.base import Moments, NeighbourName, OperatorDefaults
 from veilcube.operators.marginals.components import (
     Axes,
     block_norms,
     centred,
     components_of,
+    lengths_of,
+    outside,
+    pair_products,
     require_distinct,
     require_few_tables,
+    spread,
     table_precisions,
 )
-from veilcube.schema import Region
+from veilcube.operators.marginals.rows import queries_of_tables
+from veilcube.query import LinearQueries
+from veilcube.schema import Region, Schema
 from veilcube.system import Floats, Integers
 
 MOST_AXES = 64
@@ -38,7 +44,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class MarginalsOperator:
+class MarginalsOperator(OperatorDefaults):
     """Tables over at most ``k`` attributes, one after the other: by default all over ``k``, in the usual order."""
 
     cell_shape: tuple[int, ...]
@@ -105,14 +111,14 @@ class MarginalsOperator:
         """Return multiplier times count of every cell of every table."""
         measured = np.empty(self.measurement_shape, dtype=np.int64)
         for table, times, part in zip(self.tables, self.multipliers, self.parts(measured), strict=True):
-            part[...] = times * cells.sum(axis=_outside(table, cells.ndim))
+            part[...] = times * cells.sum(axis=outside(table, cells.ndim))
         return measured
 
     def adjoint(self, measurements: Floats) -> Floats:
         """Return for each cell the sum over the tables of multiplier times measurement."""
         summed = np.zeros(self.cell_shape)
         for table, times, part in zip(self.tables, self.multipliers, self.parts(measurements), strict=True):
-            summed += times * _spread(part, table, summed.ndim)
+            summed += times * spread(part, table, summed.ndim)
         return summed
 
     def residuals(self, measurements: Integers | Floats) -> dict[Axes, Floats]:
@@ -128,14 +134,14 @@ class MarginalsOperator:
         """Return the least-squares estimate of least norm: every component spread evenly over the cube."""
         estimate, cells = np.zeros(self.cell_shape), prod(self.cell_shape)
         for component, part in self.residuals(measurements).items():
-            estimate += _spread(part / (cells // part.size), component, estimate.ndim)
+            estimate += spread(part / (cells // part.size), component, estimate.ndim)
         return estimate
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return A (A'A)^+ q for a query that weighs every cell; refuses one that the marginals do not determine."""
         found, parts = 0.0, {}
         for component in self.components:
-            part = centred(query.mean(axis=_outside(component, query.ndim)))
+            part = centred(query.mean(axis=outside(component, query.ndim)))
             found += float(np.square(part).sum()) * (query.size / part.size)
             parts[component] = part
         self._require_measured(float(np.square(query).sum()), found)
@@ -172,6 +178,20 @@ class MarginalsOperator:
                 rows[...] += np.expand_dims(parts[component] * share, inner)
         return weights
 
+    @property
+    def answers(self) -> "MarginalsOperator":
+        """Itself: it answers what its tables determine, and refuses the rest."""
+        return self
+
+    @property
+    def weights_of_queries(self) -> int:
+        """None: a table's cell weighs one cell of each of its attributes."""
+        return 0
+
+    def queries(self, schema: Schema) -> tuple[LinearQueries, Floats]:
+        """Return a query for each cell of each table, and the table's multiplier."""
+        return queries_of_tables(schema, self.tables, self.multipliers)
+
     @cached_property
     def column_sum(self) -> int:
         """The L1 norm of every column: a row of the table is counted once in each marginal."""
@@ -194,7 +214,7 @@ class MarginalsOperator:
 
     def variance_of_rectangles(self, low: Integers, high: Integers) -> Floats:
         """Return the variance of the least-squares estimate of each block; refuses blocks that are not determined."""
-        lengths = _lengths(low, high)
+        lengths = lengths_of(low, high)
         found = np.empty(len(lengths))
         for narrowed, chosen in self.by_narrowed(low, high):
             found[chosen] = self._block_variances(narrowed, lengths[chosen])
@@ -202,7 +222,7 @@ class MarginalsOperator:
 
     def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
         """Return the moments of each block's noise weights; the second is its variance."""
-        lengths, found = _lengths(low, high), np.empty((3, len(low)))
+        lengths, found = lengths_of(low, high), np.empty((3, len(low)))
         for narrowed, chosen in self.by_narrowed(low, high):
             # Blocks of one size have the same moments wherever they lie; those without cells narrow nothing either.
             own = lengths[chosen]
@@ -220,7 +240,7 @@ class MarginalsOperator:
         return held[owner.ravel()]
 
     def _is_narrowed(self, low: Integers, high: Integers) -> NDArray[np.bool_]:
-        lengths = _lengths(low, high)
+        lengths = lengths_of(low, high)
         return (lengths < np.array(self.cell_shape)) & (lengths > 0).all(axis=1, keepdims=True)
 
     def by_narrowed(self, low: Integers, high: Integers) -> list[tuple[Axes, Integers]]:
@@ -243,7 +263,7 @@ class MarginalsOperator:
             return 0.0
         if len(region.boxes) == 1 and (narrowed := self._narrowed_by(region)) in self.precisions:
             return float(self._block_variances(narrowed, np.array([region.boxes[0].sizes], dtype=np.float64))[0])
-        constant, residual = self._pair_products(region)
+        constant, residual = pair_products(self.cell_shape, region)
         total = self._measured_part(constant, residual, by_precision=True)
         shares = np.prod([np.diagonal(part) for part in constant + residual], axis=0)
         self._require_measured(float(shares.sum()), self._measured_part(constant, residual))
@@ -316,7 +336,7 @@ class MarginalsOperator:
         for table, times in zip(self.tables, self.multipliers, strict=True):
             if set(narrowed).isdisjoint(table):
                 continue
-            outer = times * shares[:, _outside(table, shares.shape[1])].prod(axis=1)
+            outer = times * shares[:, outside(table, shares.shape[1])].prod(axis=1)
             inner, sizes = lengths[:, table], np.array(self.sizes(table))
             for inside in product(*((True, False) if axis in narrowed else (True,) for axis in table)):
                 cells = np.where(np.array(inside), inner, sizes - inner).prod(axis=1)
@@ -343,18 +363,6 @@ class MarginalsOperator:
                 term = term * (float(is_inside) - shares[:, axis] if axis in component else shares[:, axis])
             weight += term
         return weight
-
-    def _pair_products(self, region: Region) -> tuple[Floats, Floats]:
-        """Per axis and pair of boxes the products of their mean parts and of their residual parts, as shares."""
-        constant, residual = [], []
-        for axis, size in enumerate(self.cell_shape):
-            masks = np.stack([box.mask(axis) for box in region.boxes]).astype(np.float64)
-            shares = masks.sum(axis=1) / size
-            constant.append(np.outer(shares, shares))
-            residual.append(
-                masks @ masks.T / size - constant[-1] if (shares < 1).any() else np.zeros_like(constant[-1])
-            )
-        return np.array(constant), np.array(residual)
 
     def _require_measured(self, size: float, found: float) -> None:
         if size - found > _ROUNDING * size:
@@ -385,16 +393,3 @@ def read_marginals(data: Mapping[str, object]) -> MarginalsOperator:
     if operator.measurement_shape[0] > LARGEST_MEASUREMENT:
         raise ValueError("the tables are larger than any file")
     return operator
-
-
-def _lengths(low: Integers, high: Integers) -> Floats:
-    return np.asarray(np.maximum(high - low + 1, 0), dtype=np.float64)
-
-
-def _outside(axes: Axes, dimensions: int) -> Axes:
-    return tuple(axis for axis in range(dimensions) if axis not in axes)
-
-
-def _spread(part: NDArray[Any], axes: Axes, dimensions: int) -> NDArray[Any]:
-    """Give a table over some axes length 1 on the others, so that it spreads over the cube."""
-    return np.expand_dims(part, _outside(axes, dimensions))

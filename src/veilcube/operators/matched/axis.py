@@ -55,6 +55,11 @@ class MatchedAxis(AxisMoments):
         self.size, self.rows, self.column_sum = int(size), int(size + rows), int(column_sum)
         self.own, self.shared = own, matrix
 
+    @property
+    def keeps_totals(self) -> bool:
+        """False: rows matched to a workload may leave the total with enormous noise."""
+        return False
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MatchedAxis) and self._key() == other._key()
 

@@ -12,16 +12,17 @@ from math import prod
 import numpy as np
 
 from veilcube.errors import QueryError
-from veilcube.operators.base import NeighbourName, read_size
+from veilcube.operators.base import NeighbourName, OperatorDefaults, read_size
 from veilcube.operators.tree import split_runs
-from veilcube.schema import Region
+from veilcube.query import Factor, LinearQueries
+from veilcube.schema import Region, Schema
 from veilcube.system import Floats, Integers
 
 MOST_AXES = 32
 
 
 @dataclass(frozen=True, eq=False)
-class RegionCounts:
+class RegionCounts(OperatorDefaults):
     """The exact count of every region; regions are disjoint, so a row counts in one of them."""
 
     cell_shape: tuple[int, ...]
@@ -114,9 +115,45 @@ class RegionCounts:
         """Refuse: regions alone do not determine the cells."""
         raise QueryError("the regions of an adaptive release do not answer questions alone; use its estimators")
 
+    def queries(self, schema: Schema) -> tuple[LinearQueries, Floats]:
+        """Return each region as its runs of cells along the last attribute, runs that repeat below as one."""
+        labels = self.chosen.reshape(-1, schema.shape[-1])
+        starts = np.ones(labels.shape, dtype=np.bool_)
+        starts[:, 1:] = labels[:, 1:] != labels[:, :-1]
+        line, first = np.nonzero(starts)
+        last = np.append(first[1:], 0) - 1
+        last[last < 0] = labels.shape[1] - 1
+        owner = labels[line, first]
+        low = np.column_stack([*np.unravel_index(line, schema.shape[:-1] or (1,)), first])[:, -len(schema) :]
+        low, high, owner = _stacked(low, np.column_stack([low[:, :-1], last]), owner)
+        order = np.argsort(owner, kind="stable")
+        factors = []
+        for axis, size in enumerate(schema.shape):
+            cells = np.arange(size)
+            inside = (cells >= low[order, axis, np.newaxis]) & (cells <= high[order, axis, np.newaxis])
+            factors.append(Factor.of_rows(np.arange(order.size), inside.astype(np.float64)))
+        return LinearQueries(schema, tuple(factors), owner[order], self.regions), np.ones(self.regions)
+
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from; the labels are kept as an array."""
         return {"kind": "regions", "shape": list(self.cell_shape), "regions": self.regions}
+
+
+def _stacked(low: Integers, high: Integers, owner: Integers) -> tuple[Integers, Integers, Integers]:
+    """Join boxes of one region that continue each other along an attribute, from the last attribute to the first."""
+    for axis in reversed(range(low.shape[1] - 1)):
+        others = [column for end in (low, high) for column in np.delete(end, axis, axis=1).T]
+        order = np.lexsort([low[:, axis], *others, owner])
+        low, high, owner = low[order], high[order], owner[order]
+        others = [column[order] for column in others]
+        follows = (low[1:, axis] == high[:-1, axis] + 1) & (owner[1:] == owner[:-1])
+        for column in others:
+            follows &= column[1:] == column[:-1]
+        begins = np.concatenate([[True], ~follows])
+        ends = np.concatenate([~follows, [True]])
+        high = np.where(np.arange(high.shape[1]) == axis, high[ends], high[begins])
+        low, owner = low[begins], owner[begins]
+    return low, high, owner
 
 
 def read_regions(data: Mapping[str, object]) -> RegionCounts:

@@ -14,14 +14,14 @@ from math import prod
 
 import numpy as np
 
-from veilcube.operators.base import NeighbourName
+from veilcube.operators.base import BoundedMoments, NeighbourName, OperatorDefaults
 from veilcube.operators.staged.halving import HalvingTree
 from veilcube.schema import Region
 from veilcube.system import Floats, Integers
 
 
 @dataclass(frozen=True)
-class BlockLevels:
+class BlockLevels(OperatorDefaults):
     """Counts of every node of ``levels`` (from coarse to fine, the last being 0), times whole ``multipliers``."""
 
     tree: HalvingTree
@@ -67,6 +67,11 @@ class BlockLevels:
     def solve(self, measurements: Integers) -> Floats:
         """Return the least-squares estimate of the cells on the padded cube."""
         return self._to_cube(self._inverted(self._padded_adjoint(measurements.astype(np.float64))))
+
+    @property
+    def answers(self) -> BoundedMoments:
+        """Answers whose variances are known, and their higher moments bounded."""
+        return BoundedMoments(self)
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return the weight of each measurement's noise in the answer to a query that weighs every cell."""

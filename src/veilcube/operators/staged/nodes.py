@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
-from veilcube.operators.base import NeighbourName
+from veilcube.operators.base import NeighbourName, OperatorDefaults, queries_of_one_term
 from veilcube.operators.staged.halving import HalvingTree, read_halving_tree
-from veilcube.schema import Region
-from veilcube.system import Integers
+from veilcube.query import Factor, LinearQueries
+from veilcube.schema import Region, Schema
+from veilcube.system import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
-class NodeCounts:
+class NodeCounts(OperatorDefaults):
     """The exact counts of some nodes of a level; the nodes are disjoint, so a row counts in at most one of them."""
 
     tree: HalvingTree
@@ -106,6 +107,17 @@ class NodeCounts:
     def variance_of_region(self, region: Region) -> float:
         """Refuse: nodes of one level alone do not determine the cells."""
         raise QueryError("one step of a refined tree does not answer questions alone; use the 'posterior' estimator")
+
+    def queries(self, schema: Schema) -> tuple[LinearQueries, Floats]:
+        """Return the box of each node: cells whose codes agree with its first cell's in all bits above the level."""
+        first_cells = self.tree.order[self.tree.starts(self.level)[self.chosen]]
+        corners = np.unravel_index(first_cells, schema.shape)
+        factors = []
+        for codes, corner, below in zip(self.tree.axes, corners, self.tree.bits_below(self.level), strict=True):
+            prefixes = codes.values() >> below
+            inside = prefixes[np.newaxis, :] == prefixes[corner][:, np.newaxis]
+            factors.append(Factor.of_rows(np.arange(first_cells.size), inside.astype(np.float64)))
+        return queries_of_one_term(schema, factors, first_cells.size), np.ones(first_cells.size)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from; the nodes are kept as an array."""

@@ -12,17 +12,10 @@ from numpy.typing import NDArray
 
 from veilcube.errors import PlanError
 from veilcube.laws import DiscreteLaplace, answer_half_widths, half_widths
-from veilcube.operators import (
-    BoundedMoments,
-    IdentityOperator,
-    LinearAnswers,
-    Moments,
-    Operator,
-    OperatorWithNoiseWeights,
-)
+from veilcube.operators import Moments, Operator
 from veilcube.privacy import scale_for
 from veilcube.query import Workload
-from veilcube.system import Floats, Integers
+from veilcube.system import Floats
 
 # A larger epsilon promises a person so little that no accuracy is worth planning it.
 LARGEST_PLANNED_EPSILON = 100
@@ -57,33 +50,26 @@ def _remembered_mean(operator: Operator, workload: Workload) -> float:
 class AnswerNoise:
     """The noise of the least-squares answers to a workload, at any scale.
 
-    Under the identity ``cells`` is how many noises each answer sums up. Otherwise ``blocks`` are the moments of the
-    noise weights of the queries that are blocks of cells, and ``regions`` those of each of the others.
+    ``blocks`` are the moments of the noise weights of the queries that are blocks of cells, and ``regions`` those of
+    each of the others.
     """
 
     is_block: NDArray[np.bool_]
-    cells: Integers | None
     blocks: Moments
     regions: Mapping[int, Moments]
 
     @classmethod
     def of(cls, operator: Operator, workload: Workload) -> "AnswerNoise":
         """Find the noise weights' moments, which do not depend on epsilon."""
-        is_block, none = _blocks(workload), np.zeros(0)
-        if isinstance(operator, IdentityOperator):
-            cells = np.rint(answer_variances(operator, workload)).astype(np.int64)
-            return cls(is_block, cells, Moments(none, none, none), {})
-        if not isinstance(operator, OperatorWithNoiseWeights):
+        is_block, answers = _blocks(workload), operator.answers
+        if answers is None:
             raise PlanError("the strategy does not tell the noise of its answers, so their intervals are not known")
-        answers = operator if isinstance(operator, LinearAnswers) else BoundedMoments(operator)
         blocks = answers.moments_of_rectangles(workload.low[is_block], workload.high[is_block])
         regions = {row: answers.moments_of_region(region) for row, region in workload.regions.items()}
-        return cls(is_block, None, blocks, regions)
+        return cls(is_block, blocks, regions)
 
     def half_widths(self, noise: DiscreteLaplace, confidence: float) -> Floats:
         """Return half the width of each answer's interval under noise of this law."""
-        if self.cells is not None:
-            return half_widths(noise, self.cells, confidence)
         widths = np.zeros(self.is_block.size)
         widths[self.is_block] = _widths(noise, self.blocks, confidence)
         for row, moments in self.regions.items():
@@ -92,6 +78,8 @@ class AnswerNoise:
 
 
 def _widths(noise: DiscreteLaplace, moments: Moments, confidence: float) -> Floats:
+    if moments.terms is not None:
+        return half_widths(noise, moments.terms.ravel(), confidence).reshape(moments.terms.shape)
     second, fourth, sixth = moments.second, moments.fourth, moments.sixth
     return answer_half_widths(noise, second, fourth, sixth, confidence, bounded=moments.bounded)
 

@@ -22,6 +22,7 @@ from veilcube.operators import (
     IdentityOperator,
     Moments,
     NeighbourName,
+    OperatorDefaults,
     PairedMoments,
     RegionCounts,
     block_moments,
@@ -103,7 +104,7 @@ class AdaptiveDesign:
 
 
 @dataclass(frozen=True)
-class CellsAndBlocks:
+class CellsAndBlocks(OperatorDefaults):
     """Cells and blocks as one map, each kind of row with a whole multiplier: an adaptive release is planned with it."""
 
     blocks: Blocks
@@ -120,8 +121,13 @@ class CellsAndBlocks:
         """A row for each cell and each block."""
         return (prod(self.blocks.shape) + prod(self.blocks.parts),)
 
+    @property
+    def answers(self) -> "CellsAndBlocks":
+        """Itself: the noise of an answer is told in rows."""
+        return self
+
     @cached_property
-    def answers(self) -> CellsAndRegions:
+    def least_squares(self) -> CellsAndRegions:
         """Least squares, in units of the noise of one row."""
         cells, regions = (float(multiplier) ** -2 for multiplier in self.multipliers)
         return CellsAndRegions(RegionCounts.of(self.blocks.labels), cells, regions, self.blocks)
@@ -134,23 +140,23 @@ class CellsAndBlocks:
     def apply(self, cells: Integers) -> Integers:
         """Return the exact measurements."""
         own, shared = self.multipliers
-        return np.concatenate([own * cells.ravel(), shared * self.answers.regions.apply(cells)])
+        return np.concatenate([own * cells.ravel(), shared * self.least_squares.regions.apply(cells)])
 
     def adjoint(self, measurements: Floats) -> Floats:
         """Return the transposed map applied to measurements."""
         own, shared = self.multipliers
         cells, regions = self._divided(measurements)
-        return own * cells + shared * self.answers.regions.adjoint(regions)
+        return own * cells + shared * self.least_squares.regions.adjoint(regions)
 
     def solve(self, measurements: Integers) -> Floats:
         """Return the least-squares estimate of the cells."""
         own, shared = self.multipliers
         cells, regions = self._divided(measurements.astype(np.float64))
-        return self.answers.solve(cells / own, regions / shared)
+        return self.least_squares.solve(cells / own, regions / shared)
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return by how much each row's noise enters the answer to a query that weighs every cell."""
-        return self.answers.noise_weights(query)
+        return self.least_squares.noise_weights(query)
 
     def sensitivity(self, neighbours: NeighbourName) -> int:
         """Return the sum of the multipliers; twice that for an exchanged row, which may leave its block."""
@@ -171,7 +177,7 @@ class CellsAndBlocks:
 
     def moments_of_region(self, region: Region) -> Moments:
         """Return the moments of the noise weights of a region."""
-        return self.answers.moments_of_region(region)
+        return self.least_squares.moments_of_region(region)
 
     def _in_rows(self, moments: PairedMoments) -> Moments:
         """Return the moments of the weights of rows, which are multiples of cells and of totals."""

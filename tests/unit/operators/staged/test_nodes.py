@@ -5,7 +5,7 @@ import pytest
 
 from support.halving_trees import TREES, matrix_of
 from veilcube.errors import QueryError, ReleaseFileError
-from veilcube.operators import HalvingTree, NodeCounts, OperatorWithArrays, read_operator
+from veilcube.operators import HalvingTree, NodeCounts, read_operator
 from veilcube.operators.staged.nodes import read_nodes
 from veilcube.schema import Region
 
@@ -60,7 +60,6 @@ def test_a_row_counts_in_one_node_at_most_and_an_exchanged_row_in_two(name: str,
 def test_plain_data_and_arrays_bring_it_back() -> None:
     operator = some_nodes(TREES["uneven hierarchy"], 1)
     bare = read_operator(operator.to_dict())
-    assert isinstance(bare, OperatorWithArrays)
     assert bare.array_shapes == {"nodes": operator.measurement_shape}
     again = bare.with_arrays(operator.arrays())
     np.testing.assert_array_equal(matrix_of(again), matrix_of(operator))

@@ -28,7 +28,7 @@ from veilcube.analyst.estimate.linear import IdentityEstimate, LeastSquares
 from veilcube.analyst.estimate.partition import blocks_of, is_adaptive
 from veilcube.errors import QueryError
 from veilcube.laws import DiscreteLaplace, half_widths, joint_variances
-from veilcube.operators import HalvingTree, NodeCounts
+from veilcube.operators import HalvingTree
 from veilcube.record import JointBlocks, NoisyMeasurement, ReleaseRecord, joint_blocks
 from veilcube.schema import Region
 from veilcube.system import Floats, Integers, compiled, share_out
@@ -157,8 +157,8 @@ class _LastMeasurements:
 
     @classmethod
     def of(cls, record: ReleaseRecord) -> "_LastMeasurements":
-        parts = [(part, part.operator) for part in record.measurements if isinstance(part.operator, NodeCounts)]
-        if len(parts) != len(record.measurements):
+        parts = record.steps
+        if not record.is_staged:
             raise QueryError("guaranteed intervals are known for linear strategies and refined trees only")
         tree = parts[0][1].tree
         owner, values, law_of, count = np.full(tree.cells, -1), [], [], 0

@@ -1,13 +1,9 @@
 """Least squares: unbiased, with exact variances and intervals from the exact law of the summed noise.
 
 On an identity release the least-squares estimate of a cell is its noisy count, so the estimate of a set of m cells is
-their exact count plus the sum of m independent noises of one law (docs/proofs/intervals.md). Any other linear strategy
-is read by ``linear``.
-
-Least squares on any linear strategy: the cells it estimates, and answers with intervals from exact moments.
-
-The estimate of a query is a linear function of the noisy measurements, so it is unbiased, its variance is exact, and
-its interval follows from the moments of its noise weights (``privacy.answer_noise``).
+their exact count plus the sum of m independent noises of one law (docs/proofs/intervals.md). On any other linear
+strategy the estimate of a query is a linear function of the noisy measurements, so it is unbiased, its variance is
+exact, and its interval follows from the moments of its noise weights (``laws.answer_noise``).
 """
 
 from collections.abc import Sequence
@@ -21,14 +17,11 @@ from veilcube.analyst.estimate.base import Estimate, Estimates, GroupedCounts, L
 from veilcube.analyst.estimate.linear.product_noise import ProductNoise
 from veilcube.analyst.estimate.marginals import MarginalsEstimate
 from veilcube.analyst.estimate.partition import AdaptiveEstimate, is_adaptive
+from veilcube.errors import QueryError
 from veilcube.laws import DiscreteLaplace, half_widths, two_weight_half_widths, weighted_half_width
 from veilcube.operators import (
     BlockSums,
-    BoundedMoments,
-    IdentityOperator,
     LinearAnswers,
-    MarginalsOperator,
-    OperatorWithNoiseWeights,
     ProductOperator,
     group_cells,
 )
@@ -37,14 +30,23 @@ from veilcube.schema import Region
 
 
 class LinearEstimate:
-    """The least-squares answers of one measurement by any operator that tells its moments."""
+    """The least-squares answers of one measurement by any operator that tells its moments.
 
-    def __init__(self, operator: LinearAnswers, values: NDArray[np.int64], noise: DiscreteLaplace) -> None:
-        self._operator, self._values, self._noise = operator, values, noise
+    ``product`` is the operator as a product of one-axis maps, if it is one: groups then separate by axis.
+    """
+
+    def __init__(
+        self,
+        answers: LinearAnswers,
+        values: NDArray[np.int64],
+        noise: DiscreteLaplace,
+        product: ProductOperator | None = None,
+    ) -> None:
+        self._answers, self._values, self._noise, self._product = answers, values, noise, product
 
     @cached_property
     def _cells(self) -> NDArray[np.float64]:
-        cells = self._operator.solve(self._values)
+        cells = self._answers.solve(self._values)
         cells.setflags(write=False)
         return cells
 
@@ -58,21 +60,21 @@ class LinearEstimate:
 
     def rectangles(self, low: NDArray[np.int64], high: NDArray[np.int64], confidence: float) -> Estimates:
         """Estimate the count of each block."""
-        moments = self._operator.moments_of_rectangles(low, high)
+        moments = self._answers.moments_of_rectangles(low, high)
         return with_intervals(self._block_sums(low, high), moments, self._noise, confidence)
 
     def region(self, region: Region, confidence: float) -> Estimates:
         """Estimate the count of a region."""
-        moments = self._operator.moments_of_region(region)
+        moments = self._answers.moments_of_region(region)
         return with_intervals(group_cells(self._cells, region, ())[0], moments, self._noise, confidence)
 
     def grouped(self, region: Region, axes: Sequence[int]) -> GroupedCounts:
         """Estimate the counts inside a region for every combination of cells of the given axes."""
         sums, sizes = group_cells(self._cells, region, axes)
         group_noise = (
-            ProductNoise.of(self._operator, region, axes)
-            if isinstance(self._operator, ProductOperator)
-            else RegionNoise(self._operator, region, tuple(axes))
+            ProductNoise.of(self._product, region, axes)
+            if self._product is not None
+            else RegionNoise(self._answers, region, tuple(axes))
         )
         return LinearGroups(sums, sizes, self._noise, group_noise)
 
@@ -90,23 +92,21 @@ class LeastSquares:
         """Whether the release is one measurement whose operator tells the noise of its answers."""
         if is_adaptive(record):
             return True
-        if len(record.measurements) != 1:
-            return False
-        return isinstance(record.measurements[0].operator, IdentityOperator | OperatorWithNoiseWeights)
+        return len(record.measurements) == 1 and record.measurements[0].operator.answers is not None
 
     def fit(self, record: ReleaseRecord) -> Estimate:
         """Return its answers about this release."""
         if is_adaptive(record):
             return AdaptiveEstimate(record)
         measurement = record.measurements[0]
-        operator = measurement.operator
-        if isinstance(operator, MarginalsOperator):
-            return MarginalsEstimate(operator, measurement.values, measurement.noise)
-        if isinstance(operator, LinearAnswers):
-            return LinearEstimate(operator, measurement.values, measurement.noise)
-        if isinstance(operator, OperatorWithNoiseWeights):
-            return LinearEstimate(BoundedMoments(operator), measurement.values, measurement.noise)
-        return IdentityEstimate(measurement)
+        values, noise, answers = measurement.values, measurement.noise, measurement.operator.answers
+        if answers is None:
+            raise QueryError("one measurement of this release does not answer questions alone; use its own estimators")
+        if measurement.tables is not None:
+            return MarginalsEstimate(measurement.tables, values, noise)
+        if measurement.cells is not None:
+            return IdentityEstimate(measurement)
+        return LinearEstimate(answers, values, noise, measurement.product)
 
 
 class IdentityEstimate:

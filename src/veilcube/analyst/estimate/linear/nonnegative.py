@@ -22,7 +22,7 @@ import numpy as np
 
 from veilcube.analyst.estimate.base import AdjustedEstimate, project_onto_simplex
 from veilcube.analyst.estimate.linear.least_squares import LeastSquares
-from veilcube.operators import MatchedAxis, Nodes, Operator, ProductOperator, TreeAxis, TreeShape, nodes_of
+from veilcube.operators import Nodes, ProductOperator, TreeShape, nodes_of
 from veilcube.record import ReleaseRecord
 from veilcube.system import Floats, Integers, compiled, share_out
 
@@ -178,21 +178,17 @@ class Nonnegative:
 
         Rows matched to a workload may leave the total, from which the walk starts, with enormous noise.
         """
-        operator = record.measurements[0].operator
-        is_matched = isinstance(operator, ProductOperator) and any(
-            isinstance(axis, MatchedAxis) for axis in operator.axes
-        )
-        return LeastSquares().can_read(record) and not is_matched
+        product = record.measurements[0].product
+        return LeastSquares().can_read(record) and (product is None or all(axis.keeps_totals for axis in product.axes))
 
     def fit(self, record: ReleaseRecord) -> AdjustedEstimate:
         """Return its answers about this release."""
         unbiased = LeastSquares().fit(record)
-        cells = walked_cells(record.measurements[0].operator, unbiased.cells())
+        cells = walked_cells(record.measurements[0].product, unbiased.cells())
         return AdjustedEstimate(unbiased, cells, least=0.0)
 
 
-def walked_cells(operator: Operator, cells: Floats) -> Floats:
+def walked_cells(product: ProductOperator | None, cells: Floats) -> Floats:
     """Return least-squares cells made non-negative, along the measured tree of one axis or else by halves."""
-    if isinstance(operator, ProductOperator) and len(operator.axes) == 1 and isinstance(operator.axes[0], TreeAxis):
-        return walk_tree(operator.axes[0].shape, cells)
-    return walk_halves(cells)
+    tree = None if product is None else product.tree
+    return walk_halves(cells) if tree is None else walk_tree(tree.shape, cells)

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import AdjustedEstimate
 from veilcube.analyst.estimate.linear.least_squares import LeastSquares
-from veilcube.operators import AxisOperator, FlatAxis, HaarAxis, NominalAxis, ProductOperator
+from veilcube.errors import QueryError
+from veilcube.operators import AxisOperator
 from veilcube.record import ReleaseRecord
 from veilcube.system import Floats, Integers, compiled, share_out
 
@@ -42,17 +43,19 @@ class Thresholded:
 
     def can_read(self, record: ReleaseRecord) -> bool:
         """Whether the release is one measurement by wavelets and flat attributes."""
-        operators = [measurement.operator for measurement in record.measurements]
-        if len(operators) != 1 or not isinstance(operators[0], ProductOperator):
+        product = record.measurements[0].product
+        if len(record.measurements) != 1 or product is None or record.measurements[0].cells is not None:
             return False
-        return all(isinstance(axis, HaarAxis | NominalAxis | FlatAxis) for axis in operators[0].axes)
+        return all(axis.is_flat or axis.bands is not None for axis in product.axes)
 
     def fit(self, record: ReleaseRecord) -> AdjustedEstimate:
         """Return its answers about this release."""
         measurement = record.measurements[0]
-        bands = [_bands(axis, self.is_pooled) for axis in measurement.operator.axes]  # type: ignore[attr-defined]
+        if measurement.product is None:
+            raise QueryError("thresholds are for releases of wavelets; use another estimator")
+        bands = [_bands(axis, self.is_pooled) for axis in measurement.product.axes]
         shrunk = soft_threshold(measurement.values, bands, measurement.noise.variance)
-        return AdjustedEstimate(LeastSquares().fit(record), measurement.operator.solve(shrunk))  # type: ignore[arg-type]
+        return AdjustedEstimate(LeastSquares().fit(record), measurement.product.solve(shrunk))
 
 
 def wanted_thresholding(record: ReleaseRecord) -> Thresholded | None:
@@ -72,7 +75,7 @@ class AxisBands:
 
 
 def _bands(axis: AxisOperator, is_pooled: bool) -> AxisBands:
-    if isinstance(axis, HaarAxis | NominalAxis):
+    if axis.bands is not None:
         return AxisBands(axis.bands, np.arange(axis.bands.max() + 1) == 0)
     many = 1 if is_pooled else axis.size
     return AxisBands(np.arange(axis.size, dtype=np.int64) % many, np.ones(many, dtype=np.bool_))

@@ -38,15 +38,15 @@ class MarginalMaxEntropy:
 
     def can_read(self, record: ReleaseRecord) -> bool:
         """Whether the release is of marginals."""
-        return len(record.measurements) == 1 and isinstance(record.measurements[0].operator, MarginalsOperator)
+        return len(record.measurements) == 1 and record.measurements[0].tables is not None
 
     def fit(self, record: ReleaseRecord) -> "MarginalsFirstEstimate":
         """Return its answers about this release."""
         measurement = record.measurements[0]
-        if not isinstance(measurement.operator, MarginalsOperator):
+        if measurement.tables is None:
             raise TypeError("a release of marginals was expected")
-        tables = MarginalsEstimate(measurement.operator, measurement.values, measurement.noise)
-        return MarginalsFirstEstimate(measurement.operator, tables, measurement.noise)
+        tables = MarginalsEstimate(measurement.tables, measurement.values, measurement.noise)
+        return MarginalsFirstEstimate(measurement.tables, tables, measurement.noise)
 
 
 @dataclass(frozen=True, eq=False)

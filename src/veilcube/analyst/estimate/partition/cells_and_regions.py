@@ -23,9 +23,7 @@ from veilcube.operators import (
     Blocks,
     CellLists,
     CellsAndRegions,
-    IdentityOperator,
     PairedMoments,
-    RegionCounts,
     group_cells,
 )
 from veilcube.record import ReleaseRecord
@@ -43,8 +41,8 @@ LARGEST_CONFIDENCE = 1 - 1e-14
 
 def is_adaptive(record: ReleaseRecord) -> bool:
     """Whether a release is of cells and regions."""
-    kinds = [type(measurement.operator) for measurement in record.measurements]
-    return kinds == [IdentityOperator, RegionCounts]
+    first, last = record.measurements[0], record.measurements[-1]
+    return len(record.measurements) == 2 and first.cells is not None and last.parts is not None
 
 
 def blocks_of(record: ReleaseRecord) -> Blocks | None:
@@ -52,9 +50,9 @@ def blocks_of(record: ReleaseRecord) -> Blocks | None:
 
     Regions that were chosen by the noise and happen to be a grid are still chosen.
     """
-    regions, strategy = record.measurements[1].operator, record.plan.get("strategy")
+    regions, strategy = record.measurements[1].parts, record.plan.get("strategy")
     is_planned = isinstance(strategy, Mapping) and strategy.get("partition") == "blocks"
-    if not is_planned or not isinstance(regions, RegionCounts):
+    if not is_planned or regions is None:
         return None
     labels = regions.chosen
     parts = []
@@ -72,10 +70,10 @@ class AdaptiveEstimate:
 
     def __init__(self, record: ReleaseRecord) -> None:
         cells, regions = record.measurements
-        if not isinstance(regions.operator, RegionCounts):
+        if regions.parts is None:
             raise TypeError("the second measurement of an adaptive release is of regions")
         grid = blocks_of(record)
-        self.answers = CellsAndRegions(regions.operator, cells.noise.variance, regions.noise.variance, grid)
+        self.answers = CellsAndRegions(regions.parts, cells.noise.variance, regions.noise.variance, grid)
         self.is_chosen = grid is None
         self.cells_measured, self.totals_measured = cells, regions
         self._cells = self.answers.solve(cells.values, regions.values)

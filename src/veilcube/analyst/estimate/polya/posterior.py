@@ -25,9 +25,6 @@ from veilcube.operators import (
     AxisCodes,
     BlockSums,
     HalvingTree,
-    IdentityOperator,
-    NodeCounts,
-    ProductOperator,
     TreeAxis,
     group_cells,
     halving_depth,
@@ -47,37 +44,31 @@ def has_measured_tree(record: ReleaseRecord) -> bool:
     """Whether the measured nodes of a release form a tree that is small enough for the posterior."""
     if record.schema.cells > MOST_CELLS:
         return False
-    operators = [part.operator for part in record.measurements]
-    if all(isinstance(operator, NodeCounts) for operator in operators):
-        trees = {operator.tree for operator in operators if isinstance(operator, NodeCounts)}
+    if record.is_staged:
+        trees = {nodes.tree for _, nodes in record.steps}
         is_moderate = len(trees) == 1 and all(tree.depth <= DEEPEST for tree in trees)
         return is_moderate and measured_tree(record).is_covered
-    if len(operators) != 1:
+    first = record.measurements[0]
+    if len(record.measurements) != 1 or first.product is None:
         return False
-    if isinstance(operators[0], IdentityOperator):
+    if first.cells is not None:
         return halving_depth(record.schema) <= DEEPEST
-    axis = _tree_axis(operators[0])
+    axis = first.product.tree
     return axis is not None and sum(width for _, _, width in _digits(axis)) <= DEEPEST
 
 
 def measured_tree(record: ReleaseRecord) -> MeasuredTree:
     """Return the tree of what a release measured."""
     first = record.measurements[0]
-    if isinstance(first.operator, NodeCounts):
-        return MeasuredTree.of(first.operator.tree, node_values(record.measurements, with_variances=True))
-    axis = _tree_axis(first.operator)
+    if first.nodes is not None:
+        return MeasuredTree.of(first.nodes.tree, node_values(record.measurements, with_variances=True))
+    axis = None if first.product is None else first.product.tree
     if axis is not None:
         return _tree_of_axis(axis, first)
     tree = HalvingTree.of(record.schema)
     counts = first.values.reshape(-1)[tree.order]
     cells = NodeValues(0, np.arange(tree.cells), counts, float(first.noise.scale), first.noise.variance)
     return MeasuredTree.of(tree, [cells])
-
-
-def _tree_axis(operator: object) -> TreeAxis | None:
-    if isinstance(operator, ProductOperator) and len(operator.axes) == 1 and isinstance(operator.axes[0], TreeAxis):
-        return operator.axes[0]
-    return None
 
 
 def _tree_of_axis(axis: TreeAxis, measurement: NoisyMeasurement) -> MeasuredTree:

@@ -4,13 +4,6 @@ S is never written out. On a product strategy it is the product over the attribu
 of two boxes is a product of one number per attribute; with marginals it is a sum of such products, one for each
 measured component; on cells and regions it is the overlap of the boxes, less what the regions' totals tell. All are in
 units of the variance of one noise. ``spread`` applies S to a cube of weights, by the operator's own transforms.
-
-The noise weights of ranges of a Haar axis, as sparse rows: a range of a million cells touches forty of them.
-
-Every node of the tree of halves has one row, which measures its left half less its right one. The row's number is the
-first cell of the right half, and row 0 is the total. A node's mean is the plain one of its halves' means, and the row's
-weight half of the left mean less the right one. The first b cells have the means 1 and 0 but for the nodes that b cuts,
-one at each level, so those are all the rows that count; a range is the difference of two such beginnings.
 """
 
 from collections.abc import Callable
@@ -18,7 +11,6 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from veilcube.analyst.estimate import AdaptiveEstimate, is_adaptive, widening_of
@@ -28,54 +20,16 @@ from veilcube.operators import (
     AxisOperator,
     Blocks,
     CellsAndRegions,
-    FlatAxis,
-    HaarAxis,
-    IdentityOperator,
     MarginalsOperator,
     Moments,
     ProductOperator,
-    flat_product,
 )
 from veilcube.record import ReleaseRecord
 from veilcube.schema import Region
 from veilcube.system import Floats, Integers
 
-
-def haar_range_weights(size: int, low: Integers, high: Integers) -> csr_array:
-    """Return A (A'A)^-1 q of each inclusive range q, (ranges, rows)."""
-    ends, which = np.unique(np.concatenate([low, high + 1]), return_inverse=True)
-    weights = _weights_of_beginnings(size, ends)
-    return csr_array(weights[which[len(low) :]] - weights[which[: len(low)]])
-
-
-def _weights_of_beginnings(size: int, ends: Integers) -> csr_array:
-    """Return the weights of the first ``ends`` cells: down the paths of the nodes they cut, then up for the means."""
-    first, length = np.zeros_like(ends), np.full_like(ends, size)
-    path: list[tuple[Integers, Integers, NDArray[np.bool_]]] = []
-    cut = np.flatnonzero((ends > first) & (ends < first + length))
-    while len(cut):
-        middle = first[cut] + length[cut] // 2
-        is_left = ends[cut] <= middle
-        path.append((cut, middle, is_left))
-        length[cut] = np.where(is_left, length[cut] // 2, length[cut] - length[cut] // 2)
-        first[cut] = np.where(is_left, first[cut], middle)
-        cut = cut[(ends[cut] > first[cut]) & (ends[cut] < first[cut] + length[cut])]
-    # What a beginning does not cut any more it holds whole or not at all.
-    mean = (ends >= first + length).astype(np.float64)
-    entries: list[tuple[Integers, Integers, Floats]] = []
-    for cut, middle, is_left in reversed(path):
-        left, right = np.where(is_left, mean[cut], 1.0), np.where(is_left, 0.0, mean[cut])
-        entries.append((cut, middle, (left - right) / 2))
-        mean[cut] = (left + right) / 2
-    entries.append((np.arange(len(ends)), np.zeros(len(ends), dtype=np.int64), mean))
-    rows, columns, values = (np.concatenate(parts) for parts in zip(*entries, strict=True))
-    return csr_array((values, (rows, columns)), shape=(len(ends), size))
-
-
 _ENTRIES_AT_ONCE = 1 << 22
 _DENSE_ENTRIES = 1 << 26
-# Ranges of axes with more cells have sparse noise weights, where the axis tells them.
-_LONG = 2_048
 
 
 class CellMetric(Protocol):
@@ -288,11 +242,12 @@ def _dense(product: "csr_array | Floats") -> Floats:
 
 def _axis_products(axis: AxisOperator, left: AxisSets, right: AxisSets) -> Floats:
     """Return q'(A'A)^-1 r of each two sets of one attribute."""
-    if isinstance(axis, FlatAxis):
+    if axis.is_flat:
         return overlaps(left, right)
-    if isinstance(axis, HaarAxis) and axis.size > _LONG and not len(left.masks) + len(right.masks):
-        ours, theirs = (haar_range_weights(axis.size, sets.low, sets.high) for sets in (left, right))
-        return _dense(csr_array(ours @ theirs.T))
+    if not len(left.masks) + len(right.masks):
+        ours, theirs = (axis.range_weights(sets.low, sets.high) for sets in (left, right))
+        if ours is not None and theirs is not None:
+            return _dense(csr_array(ours @ theirs.T))
     return _inner_products(left, right, lambda rows: axis.solve(axis.noise_weights(rows)))
 
 
@@ -331,12 +286,9 @@ def covariance_of(record: ReleaseRecord) -> CellCovariance | None:
     if is_adaptive(record):
         fitted = AdaptiveEstimate(record)
         return AdaptiveCovariance(fitted.answers, is_chosen=fitted.is_chosen)
-    operator = record.measurements[0].operator
-    if len(record.measurements) == 1:
-        if isinstance(operator, IdentityOperator):
-            return ProductCovariance(flat_product(operator.cell_shape, operator.dimensions))
-        if isinstance(operator, ProductOperator):
-            return ProductCovariance(operator)
-        if isinstance(operator, MarginalsOperator):
-            return MarginalsCovariance(operator)
-    return None
+    if len(record.measurements) != 1:
+        return None
+    measurement = record.measurements[0]
+    if measurement.product is not None:
+        return ProductCovariance(measurement.product)
+    return MarginalsCovariance(measurement.tables) if measurement.tables is not None else None

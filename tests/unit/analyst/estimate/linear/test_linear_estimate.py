@@ -12,7 +12,7 @@ from veilcube.analyst.estimate.base.groups import LinearGroups, half_widths_of_m
 from veilcube.analyst.estimate.base.protocol import GroupedCounts
 from veilcube.analyst.estimate.base.region_noise import RegionNoise
 from veilcube.analyst.estimate.linear.least_squares import LinearEstimate
-from veilcube.operators import ProductOperator
+from veilcube.operators import BoundedMoments, ProductOperator
 from veilcube.operators.base.moments import Moments
 from veilcube.query import Workload, read_query, read_sql
 from veilcube.schema import Nominal, Ordinal, Region, Schema
@@ -205,9 +205,9 @@ class BareOperator:
             raise AttributeError(name)
         return getattr(self._operator, name)
 
-    # Protocols that are checked at run time look for methods, not for what __getattr__ would find.
-    def noise_weights(self, query: np.ndarray) -> np.ndarray:
-        return self._operator.noise_weights(query)
+    @property
+    def answers(self) -> BoundedMoments:
+        return BoundedMoments(self._operator)
 
 
 def test_an_operator_without_higher_moments_gets_intervals_that_are_wide_enough() -> None:
