@@ -18,6 +18,7 @@ from veilcube.curator.sampling import SystemWords, discrete_laplace, laplace
 from veilcube.curator.sampling.laplace import read_scale, read_scales
 from veilcube.errors import PrivacyError
 
+pytestmark = pytest.mark.real_entropy
 WIDE = 2**40  # two independent samples at this scale agree with a probability below 2^-40
 
 
