@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import veilcube.curator.sampling.source
 from support.repeatable import SEED_VARIABLE, RepeatableKeys
@@ -17,6 +18,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Another seed tries every test with other noise: one that fails then asks for more than 95% intervals promise.
 KEYS = RepeatableKeys(os.environ.get(SEED_VARIABLE, "0"))
 veilcube.curator.sampling.source.os = KEYS  # type: ignore[assignment]
+
+# Examples repeat too, and none has a time limit of its own: the first one may load or compile a loop.
+settings.register_profile("suite", deadline=None, derandomize=SEED_VARIABLE not in os.environ)
+settings.load_profile("suite")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilcube.analyst.check import ReleaseCheck
 from veilcube.analyst.estimate import (
@@ -25,8 +24,19 @@ from veilcube.analyst.export import cells_to_pandas, cells_to_parquet, cells_to_
 from veilcube.analyst.quantile import DateAnswer, answer_distributive, locate_quantile
 from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.privacy import PrivacyStatement
-from veilcube.query import Answer, Answers, DistributiveQuery, Query, Workload, read_confidence, read_query, read_sql
-from veilcube.record import ReleaseRecord, open_record, save_record
+from veilcube.query import (
+    Answer,
+    Answers,
+    DistributiveQuery,
+    Query,
+    Workload,
+    held_groups,
+    read_confidence,
+    read_marginal,
+    read_query,
+    read_question,
+)
+from veilcube.record import History, ReleaseRecord, open_record, save_record
 from veilcube.schema import Bins, Ordinal, Region, Schema
 from veilcube.system import read_kind, read_path, show
 
@@ -69,6 +79,11 @@ class Release:
         return self.privacy.unit.counted
 
     @cached_property
+    def answered(self) -> History:
+        """Every measurement as a linear query with its noisy value: what models learn from."""
+        return History.of_release(self._record)
+
+    @cached_property
     def _words(self) -> str:
         return self.privacy.words
 
@@ -95,17 +110,11 @@ class Release:
         The condition is given by keywords (``age=(30, 39), sex="Female"``), as a mapping, or as SQL text: a WHERE
         condition or a whole ``SELECT COUNT(*) ...``. SQL with GROUP BY gives ``Answers``, one per group.
         """
-        if query is not None and conditions:
-            raise QueryError("give the condition either as one argument or by keywords, not both")
-        if isinstance(query, str):
-            parsed = read_sql(self.schema, query)
-            if parsed.group_by and _is_guaranteed(interval):
+        region, group_by = read_question(self.schema, query, conditions)
+        if group_by:
+            if _is_guaranteed(interval):
                 raise QueryError("guaranteed intervals are for single counts and workloads; leave out GROUP BY")
-            if parsed.group_by:
-                return self._grouped(parsed.region, parsed.group_by, estimator, confidence)
-            region = parsed.region
-        else:
-            region = read_query(self.schema, conditions if query is None else query)
+            return self._grouped(region, group_by, estimator, confidence)
         found = self._estimate(estimator).region(region, read_confidence(confidence))
         if _is_guaranteed(interval):
             found = self._guarantee.region(found, region, confidence)
@@ -136,10 +145,7 @@ class Release:
         self, *names: str, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
     ) -> Answers:
         """Estimate the counts of every combination of the named attributes' cells, the others summed out."""
-        if not names:
-            raise QueryError(f"a marginal needs at least one attribute of {', '.join(self.schema.names)}")
-        region = read_query(self.schema, where if where is not None else {})
-        return self._grouped(region, names, estimator, confidence)
+        return self._grouped(*read_marginal(self.schema, names, where), estimator, confidence)
 
     def sum(
         self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
@@ -251,12 +257,8 @@ class Release:
     def _grouped(self, region: Region, names: Sequence[str], estimator: str, confidence: float) -> Answers:
         axes = self.schema.axes(names)
         groups = self._estimate(estimator).grouped(region, axes)
-        held = np.ix_(*(_held(groups.sizes, kept) for kept in range(len(axes))))
+        held, labels = held_groups(self.schema, axes, groups.sizes)
         found = groups.estimates(read_confidence(confidence))
-        labels = {
-            self.schema.names[axis]: tuple(np.array(self.schema.attributes[axis].labels())[cells.ravel()].tolist())
-            for axis, cells in zip(axes, held, strict=True)
-        }
         kept = Estimates(found.value[held], found.low[held], found.high[held], found.stddev[held], found.estimator)
         return self._many(kept, confidence, estimator, labels)
 
@@ -288,12 +290,6 @@ class Release:
 def open_release(path: str | Path) -> Release:
     """Open a release file; it may come from anybody."""
     return Release(open_record(path))
-
-
-def _held(sizes: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
-    """Return the cells of one axis of a marginal that the region reaches."""
-    others = tuple(other for other in range(sizes.ndim) if other != axis)
-    return np.flatnonzero(sizes.max(axis=others) > 0)
 
 
 def _is_guaranteed(interval: str) -> bool:

@@ -7,6 +7,13 @@ from .answer import (
     read_confidence as read_confidence,
     value_of_cell as value_of_cell,
 )
+from .answering import (
+    Answering as Answering,
+    AnswersWorkloads as AnswersWorkloads,
+    held_groups as held_groups,
+    read_marginal as read_marginal,
+    read_question as read_question,
+)
 from .cell_numbers import CellNumbers as CellNumbers, cell_numbers as cell_numbers
 from .distributive import DistributiveQuery as DistributiveQuery
 from .linear import LinearQueries as LinearQueries

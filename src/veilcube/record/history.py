@@ -83,6 +83,11 @@ class History:
         return self._schema
 
     @property
+    def answered(self) -> "History":
+        """Itself: what models learn from says so under this name."""
+        return self
+
+    @property
     def queries(self) -> LinearQueries:
         """The queries, in product form."""
         return self._queries

@@ -33,8 +33,9 @@ from veilcube.analyst.history.base import (
 from veilcube.errors import CapacityError, QueryError
 from veilcube.laws import laplace_sum_deviations
 from veilcube.privacy import join_promises
-from veilcube.query import Answer, Answers, LinearQueries, Workload, read_confidence
+from veilcube.query import Answer, Answers, AnswersWorkloads, LinearQueries, Workload, read_confidence
 from veilcube.record import History
+from veilcube.schema import Schema
 from veilcube.system import Floats, available_memory, format_bytes, read_real, read_whole
 
 # The kernel, its eigenvectors, their squares and the decomposition's own room: matrices of so many numbers a side.
@@ -157,12 +158,22 @@ class _Projection:
     norms: Floats
 
 
-class KernelPCAModel:
+class KernelPCAModel(AnswersWorkloads):
     """What kernel PCA learned from a history: answers any linear query over its schema."""
 
     def __init__(self, parts: _Parts, spectrum: Spectrum, alpha: float, search: AlphaSearch | None) -> None:
         self._parts, self._spectrum, self._alpha, self._search = parts, spectrum, alpha, search
         self._prior_scale = self._read_prior_scale()
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the table that the history is about."""
+        return self._parts.history.schema
+
+    @property
+    def privacy(self) -> str:
+        """The promises under which the past answers were given; learning from them costs nothing more."""
+        return self._parts.privacy
 
     @property
     def alpha(self) -> float:
@@ -182,7 +193,7 @@ class KernelPCAModel:
     @property
     def total(self) -> Answer:
         """The number of rows: as it was given, or as the history tells it."""
-        return self.answer(LinearQueries.everything(self._parts.history.schema))[0]
+        return self.answer(LinearQueries.everything(self.schema))[0]
 
     def __repr__(self) -> str:
         return f"KernelPCAModel({len(self._parts.history):,} answers, alpha={self._alpha:.4g})"
@@ -221,7 +232,7 @@ class KernelPCAModel:
 
     def _checked(self, workload: Workload | LinearQueries) -> LinearQueries:
         queries = LinearQueries.of(workload)
-        if queries.schema != self._parts.history.schema:
+        if queries.schema != self.schema:
             raise QueryError("the queries are for another schema than the history; build them with the same schema")
         return queries
 
@@ -255,7 +266,7 @@ class KernelPCAModel:
 
         A query that differs from what the history answers by a cell or more may be off by CELLS_UNKNOWN average cells.
         """
-        cells = float(np.prod(np.array(self._parts.history.schema.shape, dtype=np.float64)))
+        cells = float(np.prod(np.array(self.schema.shape, dtype=np.float64)))
         norms = np.maximum(part.norms, 0.0)
         weight = np.minimum(norms / np.maximum(np.abs(part.means), np.finfo(np.float64).tiny), 1.0 + np.sqrt(norms))
         off: Floats = np.square(CELLS_UNKNOWN * self._rows / cells * weight) * np.minimum(cells * distance, 1.0)
@@ -264,7 +275,7 @@ class KernelPCAModel:
     @cached_property
     def _rows(self) -> float:
         """The number of rows as the history tells it."""
-        part = self._project(LinearQueries.everything(self._parts.history.schema))
+        part = self._project(LinearQueries.everything(self.schema))
         weights = self._spectrum.weights(part.along, part.means, self._alpha)
         return max(float((part.known + weights @ self._spectrum.answers)[0]), 0.0)
 

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import numpy.typing as npt
@@ -192,9 +192,9 @@ def test_wrong_labels_show_in_the_agreement_and_in_the_votes() -> None:
 def test_a_million_cells_are_learned_within_two_seconds() -> None:
     vector = tuple(int(bit) for bit in np.random.default_rng(10).integers(0, 2, 19))
     counts = released(table(vector, rows=1_000_000, seed=11), 10, seed=12)
-    began = perf_counter()
+    began = process_time()
     learned = learn_parity(counts, DiscreteLaplace(Fraction(10)))
-    assert perf_counter() - began < 2
+    assert process_time() - began < 2
     assert learned.vector == vector
 
 

@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 
@@ -149,9 +147,7 @@ def test_many_attributes_leave_room_for_the_counts_in_64_bits() -> None:
 def test_a_search_is_remembered_by_what_the_workload_asks() -> None:
     schema = line(100)
     first = matched_strategies(schema, Workload.prefixes(schema))[0]
-    started = time.perf_counter()
     assert matched_strategies(schema, Workload.prefixes(schema))[0] is first
-    assert time.perf_counter() - started < 0.1
     assert matched_strategies(schema, Workload.random_ranges(schema, 50, seed=4))[0] is not first
 
 

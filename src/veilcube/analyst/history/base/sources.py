@@ -1,57 +1,29 @@
 """What counts as history: histories, releases of any strategy, ledgers' histories, or a list of these."""
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, TypeGuard
 
 from veilcube.errors import QueryError
 from veilcube.record import History, ReleaseRecord
 from veilcube.system import DEEPEST_LIST
 
 
-@runtime_checkable
-class HasRecord(Protocol):
-    """A release as an analyst holds it."""
-
-    @property
-    def record(self) -> ReleaseRecord:
-        """The plain public data behind it."""
-
-
-@runtime_checkable
-class HasAnswered(Protocol):
-    """Whatever remembers the answers it gave, such as the history of a ledger's dataset."""
+class Learnable(Protocol):
+    """What models learn from: a history, a release, the history of a ledger's dataset."""
 
     @property
     def answered(self) -> History:
-        """The answers that were given so far."""
+        """Every noisy answer that it holds, as a linear query with its value and the variance of its noise."""
 
 
-@runtime_checkable
-class HasFacts(Protocol):
-    """A release that was refined with facts, which are no measurements."""
-
-    @property
-    def unrefined(self) -> HasRecord:
-        """The release as it was measured."""
-
-
-HistorySource: TypeAlias = History | ReleaseRecord | HasRecord | HasAnswered | Sequence["HistorySource"]
+HistorySource: TypeAlias = Learnable | ReleaseRecord | Sequence["HistorySource"]
 
 
 def read_history(source: HistorySource, depth: int = 0) -> History:
     """Return one history of everything that ``source`` holds; the parts' noise must be independent of each other."""
-    if isinstance(source, History):
-        return source
     if isinstance(source, ReleaseRecord):
         return History.of_release(source)
-    if isinstance(source, HasFacts):
-        raise QueryError(
-            "a refined release holds facts besides measurements, and history would lose them; give its .unrefined, "
-            "and facts as total=... or as a veilcube.History whose variances are 0"
-        )
-    if isinstance(source, HasRecord):
-        return History.of_release(source.record)
-    if isinstance(source, HasAnswered):
+    if _is_learnable(source):
         return source.answered
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         if not source:
@@ -67,10 +39,12 @@ def read_history(source: HistorySource, depth: int = 0) -> History:
 
 def told_sources(source: HistorySource) -> list[object]:
     """Return the single sources of history that ``source`` lists, so that one which is used twice counts once."""
-    if isinstance(source, History | ReleaseRecord):
-        return [source]
-    if isinstance(source, HasRecord):
-        return [source.record]
-    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes) and not _is_learnable(source):
         return [found for part in source for found in told_sources(part)]
-    return [source]
+    # A release and its record are one source.
+    return [getattr(source, "record", source)]
+
+
+def _is_learnable(source: object) -> TypeGuard[Learnable]:
+    """Whether its class says what can be learned from it; asking the object itself would work it out."""
+    return hasattr(type(source), "answered")

@@ -16,7 +16,7 @@ from veilcube.analyst.history.max_entropy.synthesis import format_for, rows_to_p
 from veilcube.analyst.history.max_entropy.universe import Total, Universe, require_few_cells
 from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.laws import widest_deviations
-from veilcube.query import Answer, Answers, LinearQueries, Workload, read_confidence
+from veilcube.query import Answer, Answers, AnswersWorkloads, LinearQueries, Workload, read_confidence
 from veilcube.schema import Schema
 from veilcube.system import Floats, read_path, read_progress
 
@@ -57,7 +57,7 @@ class Convergence:
 
 
 @dataclass(frozen=True, eq=False)
-class MaxEntropyModel:
+class MaxEntropyModel(AnswersWorkloads):
     """A distribution over the cells of ``schema`` and a number of rows. ``weights`` are the w_i of the past queries.
 
     The weights are not unique where queries depend on each other; compare distributions, not weights.

@@ -138,6 +138,14 @@ class RefinedRelease(Release):
         self._chosen = dict.fromkeys(("best", ESTIMATOR), _Course(estimate))
 
     @property
+    def answered(self) -> NoReturn:
+        """Refused: a history would lose the facts."""
+        raise QueryError(
+            "a refined release holds facts besides measurements, and history would lose them; give its .unrefined, "
+            "and facts as total=... or as a veilcube.History whose variances are 0"
+        )
+
+    @property
     def unrefined(self) -> Release:
         """The release that was refined."""
         return self._unrefined

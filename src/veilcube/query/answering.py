@@ -1,0 +1,102 @@
+"""What answers: a release, a refined release, a model of past answers, and whatever is asked far away, in one way.
+
+``Answering`` is what all of them offer. Whoever answers workloads gets counts and marginals from ``AnswersWorkloads``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from veilcube.errors import QueryError
+from veilcube.query.answer import Answer, Answers, read_confidence
+from veilcube.query.predicate import Query, read_query
+from veilcube.query.sql import read_sql
+from veilcube.query.workload import Workload, grouped_regions
+from veilcube.schema import Region, Schema
+from veilcube.system import Integers
+
+
+class Answering(Protocol):
+    """Answers counts about one schema, each with its interval, under a promise that it can say."""
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the table."""
+
+    @property
+    def privacy(self) -> object:
+        """The promise; ``str`` gives it in words."""
+
+    def answer(self, workload: Workload, *, confidence: float = 0.95) -> Answers:
+        """Estimate every query of a workload at once."""
+
+    def count(self, query: Query | None = None, *, confidence: float = 0.95, **conditions: object) -> Answer | Answers:
+        """Estimate how many rows meet a condition; SQL with GROUP BY gives one answer per group."""
+
+    def marginal(self, *names: str, where: Query | None = None, confidence: float = 0.95) -> Answers:
+        """Estimate the counts of every combination of the named attributes' cells, the others summed out."""
+
+
+class AnswersWorkloads:
+    """Counts and marginals of whatever answers workloads, asked as a release is."""
+
+    def count(
+        self: Answering, query: Query | None = None, *, confidence: float = 0.95, **conditions: object
+    ) -> Answer | Answers:
+        """Estimate how many rows meet a condition, given by keywords, as a mapping, or as SQL text."""
+        region, group_by = read_question(self.schema, query, conditions)
+        if group_by:
+            return _groups(self, region, group_by, confidence)
+        return self.answer(Workload(self.schema, [region]), confidence=confidence)[0]
+
+    def marginal(self: Answering, *names: str, where: Query | None = None, confidence: float = 0.95) -> Answers:
+        """Estimate the counts of every combination of the named attributes' cells, the others summed out."""
+        return _groups(self, *read_marginal(self.schema, names, where), confidence)
+
+
+def read_question(schema: Schema, query: Query | None, conditions: dict[str, object]) -> tuple[Region, Sequence[str]]:
+    """Return the cells that a question is about, and the attributes by which it wants groups, if any."""
+    if query is not None and conditions:
+        raise QueryError("give the condition either as one argument or by keywords, not both")
+    if isinstance(query, str):
+        parsed = read_sql(schema, query)
+        return parsed.region, parsed.group_by
+    return read_query(schema, conditions if query is None else query), ()
+
+
+def read_marginal(schema: Schema, names: Sequence[str], where: Query | None) -> tuple[Region, Sequence[str]]:
+    """Return the cells that a marginal is about, and its attributes."""
+    if not names:
+        raise QueryError(f"a marginal needs at least one attribute of {', '.join(schema.names)}")
+    return read_query(schema, where if where is not None else {}), names
+
+
+def held_groups(
+    schema: Schema, axes: Sequence[int], sizes: Integers
+) -> tuple[tuple[Integers, ...], dict[str, tuple[str, ...]]]:
+    """Return which cells of each attribute of a marginal hold anybody that was asked about, and their labels."""
+    held = [np.flatnonzero(sizes.max(axis=tuple({*range(sizes.ndim)} - {axis})) > 0) for axis in range(sizes.ndim)]
+    labels = {
+        schema.names[axis]: tuple(np.array(schema.attributes[axis].labels())[cells].tolist())
+        for axis, cells in zip(axes, held, strict=True)
+    }
+    return np.ix_(*held), labels
+
+
+def _groups(answering: Answering, region: Region, names: Sequence[str], confidence: float) -> Answers:
+    schema = answering.schema
+    axes = schema.axes(names)
+    regions = grouped_regions(schema, region, names)
+    sizes = np.array([group.cells > 0 for group in regions], dtype=np.int64)
+    shape = tuple(schema.shape[axis] for axis in axes)
+    held, labels = held_groups(schema, axes, sizes.reshape(shape))
+    places = np.arange(sizes.size).reshape(shape)[held]
+    if not places.size:
+        nobody = np.empty(places.shape)
+        return Answers(nobody, nobody, nobody, nobody, read_confidence(confidence), str(answering.privacy), labels)
+    asked = Workload(schema, [regions[place] for place in places.ravel()])
+    found = answering.answer(asked, confidence=confidence)
+    arrays = {name: getattr(found, name).reshape(places.shape) for name in ("value", "low", "high", "stddev")}
+    return replace(found, axes=labels, **arrays)
