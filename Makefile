@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Tests start a hundred commands: without bytecode each would compile three hundred modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow lint house bench lock clean
+.PHONY: setup demo test test-slow lint house reference bench lock clean
 
 setup: $(STAMP)
 
@@ -32,6 +32,11 @@ lint: setup
 # How large the rooms are, whether imports enter by doors, and what still asks for types.
 house: setup
 	$(BIN)/python tools/house.py --all
+
+# Writes what the reference pages take from the code; a test fails when they are out of date.
+reference: setup
+	$(BIN)/python tools/reference.py
+	$(BIN)/python -m veilcube.cli.reference docs/reference/command-line.md
 
 test: lint
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"

@@ -93,7 +93,7 @@ def usefulness(
     rows: float | None = None,
     neighbours: str = Neighbours.ADD_REMOVE,
 ) -> Usefulness:
-    """Find the one of ``rows``, ``error`` and ``epsilon`` that is left out, by each bound of ``MEANINGS``.
+    """Find the one of ``rows``, ``error`` and ``epsilon`` that is left out, by each of three bounds.
 
     ``error`` is a share of the rows and ``delta`` the probability with which answers may be further off.
 
