@@ -157,16 +157,6 @@ class TestDensity:
         expected += np.log1p(kurtosis / 24 * (x**4 - 6 * x**2 + 3))
         np.testing.assert_allclose(law.log_density(x * math.sqrt(law.variance)), expected, rtol=0, atol=2e-11)
 
-    def test_a_histogram_of_simulated_sums_agrees(self) -> None:
-        rng = np.random.default_rng(11)
-        sums = rng.laplace(0, 4, (400_000, 3)).sum(axis=1) + rng.laplace(0, 3, (400_000, 2)).sum(axis=1)
-        edges = np.linspace(-40, 40, 41)
-        counted = np.histogram(sums, edges)[0] / sums.size
-        law = laplace_sum({4: 3, 3: 2})
-        expected = [quad(lambda z: float(law.density(z)), a, b)[0] for a, b in pairwise(edges)]
-        spread = np.sqrt(np.array(expected) / sums.size)
-        assert np.max(np.abs(counted - expected) / spread) < 4.5
-
     def test_methods_meet_without_a_step(self) -> None:
         """Just inside and just outside the region of the recursion, and of the closed form."""
         z = np.array([0.0, 5.0, 60.0])

@@ -117,12 +117,6 @@ class TestDifferenceStddev:
             expected = smoothed_difference_stddev(passes, len(shape), 1.0)
             assert np.linalg.norm(weights) == pytest.approx(expected, rel=1e-12)
 
-    def test_simulated_laplace_noise_agrees_within_half_a_percent(self) -> None:
-        noise = smooth(np.random.default_rng(5).laplace(0, 10, (700, 700)), 5)
-        differences = np.diff(noise[8:-8, 8:-8], axis=1)
-        expected = smoothed_difference_stddev(5, 2, 10 * math.sqrt(2))
-        assert float(differences.std()) == pytest.approx(expected, rel=0.005)
-
 
 @pytest.mark.parametrize("cells", [[], [[]], 5, "text", [["a"]], [[1, 2], [3]], [1, np.nan], [np.inf], None, [1j]])
 def test_cells_that_are_no_array_of_finite_numbers_are_refused(cells: object) -> None:

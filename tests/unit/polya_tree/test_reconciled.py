@@ -48,33 +48,8 @@ def test_draws_are_the_same_for_the_same_release_and_have_their_shapes() -> None
     assert np.isfinite(one.errors).all()
 
 
-def test_errors_of_slabs_are_as_large_as_their_draws_say() -> None:
-    ratios = []
-    for seed in range(5):
-        found = reconciled(RAMP, 1.0, 20 + seed)
-        errors = found.cells.reshape(SCHEMA.shape).sum(axis=1) - RAMP.sum(axis=1)
-        spread = found.errors.reshape(-1, *SCHEMA.shape).sum(axis=2).std(axis=0)
-        ratios.append(errors / spread)
-    assert 0.4 < np.sqrt(np.mean(np.square(ratios))) < 1.4
-
-
 def test_a_table_of_one_cell_and_an_empty_one_are_read() -> None:
     schema = Schema([Ordinal("a", 0, 0)])
     record = release_of(schema, np.array([5]), 1.0, 1, Identity()).record
     assert np.isfinite(Reconciled((1,), learn(measured_tree(record))).errors).all()
     assert np.abs(reconciled(np.zeros(SCHEMA.shape, dtype=np.int64), 1.0, 2).cells).mean() < 0.5
-
-
-def test_a_posterior_that_follows_least_squares_does_not_claim_to_know_better() -> None:
-    """Little noise on cells that are rough: the posterior errs like least squares, whatever variance it has."""
-    schema, counts = Schema([Ordinal("a", 0, 63), Ordinal("b", 0, 63)]), np.full((64, 64), 40)
-    counts.flat[np.random.default_rng(5).choice(4096, 60, replace=False)] = 0
-    ratios, claimed = [], []
-    for seed in range(6):
-        found = Reconciled((64, 64), learn(measured_tree(release_of(schema, counts, 6, seed, Identity()).record)))
-        errors = (found.cells.reshape(64, 64) - counts).sum(axis=1)
-        ratios.append(errors / found.errors.reshape(-1, 64, 64).sum(axis=2).std(axis=0))
-        claimed.append(np.sqrt(found.differences.of_posterior.mean() / found.differences.of_plain.mean()))
-        assert np.square(found.differences.apart).mean() < 0.2 * found.differences.of_plain.mean()
-    assert np.mean(claimed) < 0.6  # of the deviation of least squares, which it follows
-    assert np.sqrt(np.mean(np.square(ratios))) < 1.2

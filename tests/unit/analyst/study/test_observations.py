@@ -158,17 +158,6 @@ class TestContinuous:
         assert forward.mean == pytest.approx(backward.mean, abs=1e-12)
         assert forward.interval(0.8) == pytest.approx(backward.interval(0.8), abs=1e-11)
 
-    def test_intervals_cover_as_often_as_they_say(self) -> None:
-        """Simulated cells and partition totals of the worked example's kind, flat over the true count."""
-        rng = np.random.default_rng(6)
-        covered = 0
-        for _ in range(600):
-            cells = float(rng.laplace(0, 20, 2).sum())
-            rest = float(rng.laplace(0, 20, 2).sum() + rng.laplace(0, 10))
-            low, high = posterior([(cells, {20: 2}), (rest, {20: 2, 10: 1})]).interval(0.8)
-            covered += low <= 0 <= high
-        assert abs(covered / 600 - 0.8) < 4 * math.sqrt(0.8 * 0.2 / 600)
-
 
 class TestDiscrete:
     @pytest.mark.parametrize(

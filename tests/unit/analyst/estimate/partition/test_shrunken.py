@@ -290,18 +290,6 @@ def test_distribution_functions_have_the_noise_of_their_prefixes(partition: str,
     assert np.sqrt(groups.variance_of(np.ones(48))) == pytest.approx(np.sqrt(variances[-1]))
 
 
-def test_blocks_of_two_laws_of_small_scales_are_held_as_often_as_stated() -> None:
-    counts = np.random.default_rng(0).poisson(3, (64, 64))
-    corners = np.stack(np.meshgrid(*[np.arange(0, 64, 16)] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
-    queries, truth = vc.Workload.ranges(PLANE, corners, corners + 15), counts.reshape(4, 16, 4, 16).sum((1, 3)).ravel()
-    held = []
-    for seed in range(60):
-        release = release_of(PLANE, counts, 2.8, seed, vc.Adaptive("blocks", split=0.1, side=16))
-        found = release.answer(queries, estimator="least_squares", interval="guaranteed")
-        held.append(np.mean((found.low <= truth) & (truth <= found.high)))
-    assert np.mean(held) >= 0.94
-
-
 def test_a_total_of_large_scale_beside_cells_of_small_has_no_far_too_wide_interval() -> None:
     release = release_of(PLANE, FLAT, 7, 1, vc.Adaptive(side=64))
     answer = release.count(estimator="least_squares")

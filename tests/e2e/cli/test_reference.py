@@ -4,7 +4,7 @@ from pathlib import Path
 
 from veilcube.cli.reference import render
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "command-line.md"
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -1,4 +1,4 @@
-"""Refinement where it once went wrong: facts that vanish, units that hide a change, rounding that refuses the truth."""
+"""Facts that are hard to refine with: they vanish, hide in large units, follow from others, or are lost in rounding."""
 
 import warnings
 from math import exp, inf, log, sqrt

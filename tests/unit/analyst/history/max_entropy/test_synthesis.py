@@ -1,7 +1,6 @@
-"""Synthetic rows: types of the schema, streams to Parquet, quality against noisy measurements, and the command."""
+"""Synthetic rows: types of the schema, streams to Parquet, and quality against noisy measurements."""
 
 import datetime
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import veilcube as vc
-from support.command_line import caller, run_veilcube
+from support.command_line import caller
 from support.releases import release_of
 from veilcube.analyst.history import read_history
 from veilcube.analyst.history.max_entropy.quality import judge_rows
@@ -170,48 +169,6 @@ def test_quality_is_judged_by_noisy_marginals_and_sees_rows_that_are_wrong() -> 
     swapped = true_rows.copy()
     swapped[:, 1] = 1 - swapped[:, 1]
     assert judge_rows(history, [swapped], total).marginals[1].error > 20 * quality.marginals[1].noise
-
-
-def test_the_command_draws_rows_from_a_release_and_tells_their_quality(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    release_of(PEOPLE, people_counts(), seed=2).save(tmp_path / "people.veil")
-    call = caller(capfd)
-    words = ["synthesize", "--from", str(tmp_path / "people.veil"), "--out", str(tmp_path / "rows.parquet")]
-    done = call(*words, "--rows", "5000", "--report", str(tmp_path / "quality.html"), "--json")
-    assert (done.code, done.err) == (0, "")
-    facts = json.loads(done.out)
-    assert facts["rows"] == 5000
-    assert facts["converged"] is True
-    assert {len(entry["attributes"]) for entry in facts["quality"]} == {1, 2}
-    assert vc.count(tmp_path / "rows.parquet", PEOPLE).exact_counts.sum() == 5000
-    page = (tmp_path / "quality.html").read_text(encoding="utf-8")
-    assert "age × sex" in page
-    assert "vegaEmbed" in page
-
-    again = call(*words)
-    assert again.code == 9
-    assert "--force" in again.err
-    assert "Wrote" in call(*words, "--force").out
-    assert call(*words[:3], "--out", str(tmp_path / "rows.csv"), "--rows", "50").code == 0
-    assert (tmp_path / "rows.csv").read_text(encoding="utf-8").count("\n") == 51
-    assert call(*words, "--force", "--dataset", "people").code == 5
-    assert call(*words, "--force", "--rows", "0").code == 5
-
-
-@pytest.mark.slow
-def test_the_command_draws_rows_from_the_answers_in_a_ledger(tmp_path: Path) -> None:
-    ledger = vc.Ledger(f"sqlite:///{tmp_path / 'budget.db'}")
-    table = vc.protect(vc.Cube(PEOPLE, people_counts()), ledger=ledger, dataset="people", epsilon=4)
-    table.noisy_marginal("age", "sex", epsilon=2)
-    words = ["synthesize", "--from", str(tmp_path / "budget.db"), "--out", str(tmp_path / "rows.parquet"), "--json"]
-    unnamed = run_veilcube(*words, cwd=tmp_path)
-    assert unnamed.code == 5
-    assert "--dataset" in unnamed.out
-    done = run_veilcube(*words, "--dataset", "people", cwd=tmp_path)
-    assert done.code == 0, done
-    assert json.loads(done.out)["rows"] == pytest.approx(people_counts().sum(), rel=0.05)
-    assert json.loads(done.out)["quality"]
 
 
 def test_dates_are_days_of_the_calendar() -> None:

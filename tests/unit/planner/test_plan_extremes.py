@@ -1,4 +1,4 @@
-"""What a newcomer stumbled on: targets that another strategy reaches with less, and domains beyond all memory."""
+"""Plans at the extremes: targets that another strategy reaches with less, and domains beyond all memory."""
 
 import sys
 
