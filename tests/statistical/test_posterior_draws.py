@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from support.posterior_draws import draw_cells
 
 from support.dense_posterior import DensePosterior
 from veilcube.operators import HalvingTree
 from veilcube.operators.staged.halving import AxisCodes
-from veilcube.polya_tree import MeasuredTree, NodeValues, SplitLaw, draw_cells, propagate
+from veilcube.polya_tree import MeasuredTree, NodeValues, SplitLaw, propagate
 from veilcube.polya_tree.sampling import _uniform
 from veilcube.polya_tree.split_law import COMPONENTS
 

@@ -1,6 +1,6 @@
-"""Distributive queries on a release: where the merge is linear, a weighted sum of released counts, at no cost.
+"""Questions whose answers are read off counts: quantiles in the attribute's own values, and distributive queries.
 
-Where a quantile lies, said in the attribute's own values.
+A distributive query whose merge is linear is a weighted sum of released counts, at no cost.
 """
 
 from collections.abc import Callable

@@ -1,18 +1,14 @@
-"""Counting: from a private table to the exact cube, in batches, with bounded memory.
+"""Counting: from a private table to the exact cube, in batches, with memory that is asked for before it is taken.
 
-How much memory a cube needs and how much this machine can give, asked before anything is allocated.
+With ``person``, at most ``max_rows`` rows of each person are kept. Claim: let c(T) be the counts of the kept rows of a
+table T. If T' is T without one person, then c(T) - c(T') >= 0 and its entries sum to at most ``max_rows``, so the L1
+sensitivity for adding or removing a person is ``max_rows``. Proof: the kept rows of a person are the first ``max_rows``
+in an order of this person's rows by a digest of the person, the row's normalised values and, among equal rows, a
+running number. The order uses no row ids, no positions and no other person's rows. So every other person keeps the same
+rows in T and T', up to a swap of equal rows, which have the same cell.
 
-Keep at most ``max_rows`` rows of each person: the step that makes one person's influence on the cube bounded.
-
-Claim: let c(T) be the counts of the kept rows of a table T. If T' is T without one person, then c(T) - c(T') >= 0 and
-its entries sum to at most ``max_rows``, so the L1 sensitivity for adding or removing a person is ``max_rows``.
-Proof: the kept rows of a person are the first ``max_rows`` in an order of this person's rows by a digest of the person,
-the row's normalised values and, among equal rows, a running number. The order uses nothing else: no row ids, no
-positions, no other person's rows. So every other person keeps the same rows in T and T', up to a swap of equal rows,
-which have the same cell.
-
-The digest (MD5, as a pseudo-random order, not as a secret) makes the choice look random, stable over runs, machines and
-row orders; the running number gives each of several equal rows its own chance, so the choice favours no row.
+The digest (MD5, as a pseudo-random order, not as a secret) makes the choice look random and stable over runs, machines
+and row orders; the running number makes each of several equal rows as likely to be kept as any other row.
 """
 
 import time

@@ -1,6 +1,6 @@
-"""The cube: exact counts, one per cell. PRIVATE: nothing about its values may reach a repr, a log or an error.
+"""Exact counts: the cube, one count per cell, and the tally, tables over few attributes counted without the cube.
 
-The tally: exact tables over few attributes, counted without the cube. PRIVATE, as the cube is.
+PRIVATE: nothing about their values may reach a repr, a log or an error.
 """
 
 from collections.abc import Sequence

@@ -2,8 +2,7 @@
 
 Notation: t is the scale, p = exp(-1/t), V = 2p/(1-p)² the variance. Everything below is a function of t and V alone,
 and V is computed with ``expm1`` so that no formula cancels, whether the scale is far below one or far above 2^40.
-
-Exact ratios from untrusted text: ``Fraction("1e999999999")`` would take all memory, so only short ones are read.
+Scales in files are untrusted: ``Fraction("1e999999999")`` would take all memory, so only short texts are read.
 """
 
 import math

@@ -1,10 +1,8 @@
-"""Region growing (ISPE, Algorithm 2, corrected): neighbours whose counts are close belong to one region.
+"""Partitions of neighbouring cells: regions grown from cells that are alike, and blocks that look at no data.
 
-The regions are the connected components of the grid graph whose edges join cells that are neighbours along an axis and
-differ by less than the threshold. A union-find whose roots are the first cells of their regions numbers them in scan
-order without sorting.
-
-Fixed blocks: the partition that looks at no data.
+Region growing (ISPE, Algorithm 2, corrected) finds the connected components of the grid graph whose edges join cells
+that are neighbours along an axis and differ by less than the threshold. A union-find whose roots are the first cells of
+their regions numbers them in scan order without sorting.
 """
 
 from collections.abc import Sequence

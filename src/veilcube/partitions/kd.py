@@ -9,9 +9,8 @@ is cut, at its best cut, while
 * the squared deviations, less the (m - 1) σ² that noise puts there, are more than noise would show: a spike inside a
   large block shows there long before any single cut gains from it.
 
-The largest gain goes first, so ``most_regions`` keeps the cuts that matter most.
-
-Compiled loops of the kd-tree partition; ``kd.py`` says what they compute. Cells are in units of the noise.
+The largest gain goes first, so ``most_regions`` keeps the cuts that matter most. Loops take cells in units of the
+noise.
 """
 
 import math

@@ -2,5 +2,4 @@ from .belief import Belief as Belief, learn as learn, propagate as propagate
 from .least_squares import TreeLeastSquares as TreeLeastSquares
 from .measured_tree import MeasuredTree as MeasuredTree, NodeValues as NodeValues, node_values as node_values
 from .reconciled import WIDENING as WIDENING, Reconciled as Reconciled
-from .sampling import draw_cells as draw_cells
 from .split_law import SplitLaw as SplitLaw

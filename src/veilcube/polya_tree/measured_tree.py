@@ -1,9 +1,8 @@
-"""A smaller tree to learn the split law from: weights are few, and a part of the measurements tells them well enough.
+"""The part of a halving tree that measurements reach, as arrays for belief propagation; a thinned one to learn from.
 
-Going down from the root, only some of the measured nodes of a level keep what was measured below them; the others
-become leaves. What is left is a set of measurements like any other, and no count is looked at twice.
-
-The part of a halving tree that measurements reach, as arrays for belief propagation.
+The weights of the split law are few, and a part of the measurements tells them well enough. Going down from the root,
+only some of the measured nodes of a level keep what was measured below them; the others become leaves. What is left is
+a set of measurements like any other, and no count is looked at twice.
 """
 
 from collections.abc import Sequence

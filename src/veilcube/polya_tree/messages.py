@@ -2,15 +2,13 @@
 
 Upward, a node's message is U(j) = L(j) Σ_i U_left(i) U_right(j-i) π(i|j), L the likelihood of its own noisy counts;
 downward, each (j, i) gets its share of the node's posterior, which adds up to the posteriors of its children. Counts
-are in units of the grid's step. A message lives on a window outside which it is negligible. The sums are
-direct: a transform would lose the relative precision that matters near zero.
+are in units of the grid's step. A message lives on a window outside which it is negligible. The sums are direct: a
+transform would lose the relative precision that matters near zero.
 
-Rows of the split law for large counts, shared by neighbouring counts.
-
-π(i|j) of the Beta components is smooth in j along lines on which the share of the left half hardly changes: lines of
-equal difference 2i - j where both halves hold much of the count, lines of equal i (or of equal j - i) where one half
-holds little. Along them rows are interpolated between the borders of bands of counts, each narrow beside its counts. A
-band costs two evaluated rows however many counts lie in it; atoms are no part of this and are added to each row.
+For large counts, π(i|j) of the Beta components is smooth in j along lines on which the share of the left half hardly
+changes: of equal 2i - j where both halves hold much of the count, of equal i (or j - i) where one half holds little.
+Along them rows are interpolated between the borders of bands of counts, so a band costs two evaluated rows however many
+counts lie in it; atoms are added to each row.
 """
 
 from typing import NamedTuple

@@ -1,23 +1,17 @@
 """The posterior reconciled with least squares: means, and draws of their errors, that do not trust the prior blindly.
 
 A prior that halves are alike bends slopes, and sums over many cells that err alike are then off by far more than the
-posterior believes. Least squares errs by noise alone. In the Haar transform of the cube, whose bands are kinds of
-questions, ``prior_bias`` finds which part of their difference is bias; it is added to the posterior means, and what
-remains unknown of it to the draws of their errors. Cells may thus come out a little below zero: cutting them there
-would bias every sum of them.
+posterior believes. Least squares errs by noise alone. So in the Haar transform of the cube, whose bands are kinds of
+questions, the part of their difference that is bias is estimated; it is added to the posterior means, and what remains
+unknown of it to the draws of their errors. Cells may thus come out a little below zero: cutting them there would bias
+every sum of them.
 
-How far a prior misleads, judged by what was measured: Stein's identity and a mixture of how large biases are.
-
-Let u be the least-squares value of something, with error e_u of variance V_u, and p its posterior mean, with the
-posterior's variance V_p. If the prior suits the data, p errs by e_p uncorrelated with d = u - p (or p could be
-improved by looking at d), so E d² = V_u - V_p =: W. If it does not, p has a bias b and E d² = W + b²: for normal
-noise this is Stein's unbiased estimate of the risk of p, d² - V_u + 2 V_p, since V_p is V_u times the derivative of p
-(Tweedie).
-
-So d is noise of variance W plus a bias. Biases of like coefficients are taken as normal with variance r W, r drawn
-from SIZES with weights that are learned from all coefficients of a group; noise that is a sum of few Laplace terms is
-a normal variable with a gamma-distributed variance of shape LAPLACE_TERMS. The part of d that is bias, ω d with ω = E
-r/(g+r), is added to p, and what is left uncertain about it to the variance.
+Let u be a least-squares value with error of variance V_u, and p its posterior mean with the posterior's variance V_p.
+If the prior suits the data, p errs uncorrelated with d = u - p (or p could be improved by looking at d), so
+E d² = V_u - V_p =: W; if it does not, p has a bias b and E d² = W + b² (for normal noise, Stein's unbiased risk
+estimate). Biases of like coefficients are normal with variance r W, r drawn from SIZES with weights that are learned
+from all coefficients of a group; noise that is a sum of few Laplace terms is normal with a gamma-distributed variance g
+of shape LAPLACE_TERMS. The part ω d with ω = E r/(g+r) is bias.
 """
 
 from dataclasses import dataclass

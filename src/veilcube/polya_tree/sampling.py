@@ -9,14 +9,11 @@ intervals.
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilcube.polya_tree.belief import Belief, loop_law, loop_nodes
 from veilcube.polya_tree.messages import Nodes, Windows
 from veilcube.polya_tree.split_law import Law, split_row
 from veilcube.system import Floats, Integers, compiled, compiled_fast, share_out
-
-Draws = NDArray[np.float32]
 
 DRAWS = 128
 # How much further than alone unmeasured cells stray from their means, since neighbouring nodes stray alike.
@@ -26,17 +23,6 @@ DRAWS_TOGETHER, DRAWS_AT_ONCE = 64, 16
 # Laws are summed by blocks of so many counts, and a draw looks for its block first.
 BLOCK = 16
 EVERY_SO_MANY_ALIKE = 4
-
-
-def draw_cells(belief: Belief, draws: int = DRAWS) -> Draws:
-    """Return draws (draws, cells) of all cells less their posterior means, flat in the cube's order.
-
-    Deviations are small where counts are large, so that short floats hold them, and sums of them, without loss.
-    """
-    found = np.empty((draws, belief.measured.tree.cells), dtype=np.float32)
-    for numbers, deviations, scatter in draw_deviations(belief, draws):
-        found[numbers] = deviations + scatter
-    return found
 
 
 def draw_deviations(belief: Belief, draws: int) -> Iterator[tuple[Integers, Floats, Floats]]:

@@ -2,15 +2,13 @@
 
 Given j units in a node, the left half holds i of them with probability π(i|j) = F((i+½)/j) - F((i-½)/j), where F is
 the distribution function of the left share: a mixture of Beta(a, a) for many a (from all-or-nothing to nearly even),
-an atom at one half, and atoms at all and at nothing, which learn on which side of sparse data its mass lies. The
-rest of F is symmetric, so it is tabulated below ½ only, over
-q = log2(s / (½ - s)), in which all components are smooth. With s = (i+½)/j that is log2(2i+1) - log2(j-2i-1): two looks
-into a table of logarithms. Small j, where most of the work is, have their rows ready made.
+an atom at one half, and atoms at all and at nothing, which learn on which side of sparse data its mass lies. The rest
+of F is symmetric, so it is tabulated below ½ only, over q = log2(s / (½ - s)), in which all components are smooth. With
+s = (i+½)/j that is log2(2i+1) - log2(j-2i-1): two looks into a table of logarithms. Small j, where most of the work is,
+have their rows ready made.
 
-Products of small matrices with long rows, on the calling thread only.
-
-A linear algebra library would be as fast but runs threads of its own, which keep a core busy long after such a
-product and wait for each other where another program has the core; here they would cost more than all else.
+Products with these rows run on the calling thread: the threads of a linear algebra library keep a core busy long after
+such a product and wait for each other where another program has the core, which would cost more than all else.
 """
 
 from dataclasses import dataclass

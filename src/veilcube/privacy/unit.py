@@ -1,12 +1,8 @@
-"""Calibration: the noise scale that an epsilon buys, and back.
+"""What a privacy claim is about: which tables are neighbours, whose presence is hidden, and what noise an epsilon buys.
 
 For integer measurements of L1 sensitivity d, discrete Laplace noise of scale s is (d / s)-differentially private and
 no better (the ratio of the probabilities of neighbouring tables reaches exp(d / s)). The sampler works with 64-bit
 integers, so a scale whose fraction is too long is rounded up: slightly more noise, never less.
-
-Which two tables must be hard to tell apart: the relation that every privacy claim is about.
-
-The privacy unit: whose presence a release hides, one row or one person with all of their rows.
 """
 
 from collections.abc import Mapping

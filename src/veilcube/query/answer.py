@@ -1,8 +1,7 @@
-"""Answers that are values of an attribute's domain: a maximum, a k-th largest value, quantiles.
+"""Answers: an estimate that says how wrong it may be, and under which privacy promise it was made.
 
-The confidence of an interval, as callers give it.
-
-Answers: an estimate that says how wrong it may be, and under which privacy promise it was made.
+Some are numbers, others values of an attribute's domain: a maximum, a k-th largest value, quantiles. The confidence of
+an interval is read here, as callers give it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

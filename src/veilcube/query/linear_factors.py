@@ -1,11 +1,8 @@
-"""Linear queries as compact plain data for JSON: what is 1 everywhere is left out, a run of cells is two numbers.
-
-The parts of linear queries in product form: for each attribute, which terms weigh its cells, and how.
+"""The parts of linear queries in product form: for each attribute, which terms weigh its cells, and how.
 
 A term is a product Π_k g_k(t[k]) over the attributes; where g_k is 1 everywhere, nothing is stored (Equation 9 of the
-history paper, with S the attributes that are stored).
-
-Kinds of linear queries, each written as a sum of products of one-attribute weights (section 3.2 of the paper).
+history paper, with S the attributes that are stored). Each kind of query is a sum of such products (section 3.2 there);
+as plain data for JSON, what is 1 everywhere is left out, and a run of cells is two numbers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -2,7 +2,8 @@
 
     a = Q x + noise,    Cov(noise) = Σ
 
-Nothing is assumed of the noise but that it is unbiased and its covariance known; a variance of 0 means exact.
+Nothing is assumed of the noise but that it is unbiased and its covariance known; a variance of 0 means exact. A release
+is a history too: each published number is the answer to a row of its strategy, in product form.
 """
 
 import json

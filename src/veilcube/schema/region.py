@@ -1,12 +1,9 @@
 """Regions: which cells of the cube a query counts, as disjoint boxes, without ever listing the cells.
 
 A box is a product of one set of cells per attribute. Boxes are closed under intersection; a union is kept disjoint by
-cutting one box around another, so counts and variances of a region are plain sums over its boxes.
-
-Boxes as whole numbers: one bit per cell of each axis, so that cutting boxes around one another costs little.
-
-Keeping a union disjoint compares every box with every other, mostly to find that they do not meet. On Python integers
-each comparison is one AND per axis, whatever the axis's length up to thousands of cells.
+cutting one box around another, so counts and variances of a region are plain sums over its boxes. Cutting compares
+every box with every other, mostly to find that they do not meet, so there boxes are whole numbers with a bit for each
+cell of an axis: a comparison is one AND per axis.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """The schema: the public description of a table, from which the cube's shape and every bound comes.
 
-Schema files: TOML, read with the standard library and written with tomli-w.
+Schema files are TOML, read with the standard library and written with tomli-w.
 """
 
 import hashlib

@@ -1,12 +1,8 @@
-"""Save a file whole or not at all: the new bytes take the place of the old ones only once they are on the disk.
+"""Files that are saved whole or not at all, read with a limit, and cleaned up after processes that were killed.
 
-Text files that people write: read whole, but never without end.
-
-What a killed process leaves behind is removed by a later one, which first proves that nobody uses it.
-
-Everything temporary with a name is locked (flock) from its making to its end. The operating system drops the lock with
-the process, however that ends. So who gets the lock of a leftover knows that its maker is gone; a process id, which may
-be in use again, would prove nothing.
+New bytes take the place of old ones only once they are on the disk. Everything temporary with a name is locked (flock)
+from its making to its end, and the operating system drops the lock with the process, however that ends. So who gets the
+lock of a leftover knows that its maker is gone; a process id, which may be in use again, would prove nothing.
 """
 
 import errno

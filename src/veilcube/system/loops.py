@@ -1,7 +1,4 @@
-"""Compiled loops on both cores: the decorator that compiles a loop, and the split of a range among threads.
-
-Compiled loops that can be interrupted like any other Python function.
-"""
+"""Compiled loops on both cores: compiled by a decorator, split among threads, interrupted like any Python function."""
 
 import os
 from collections.abc import Callable

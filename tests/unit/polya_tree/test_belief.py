@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from support.posterior_draws import draw_cells
 
 from support.dense_posterior import DensePosterior
 from veilcube.operators import HalvingTree
 from veilcube.operators.staged.halving import SIDES, AxisCodes
-from veilcube.polya_tree import Belief, MeasuredTree, NodeValues, SplitLaw, draw_cells, learn, propagate
+from veilcube.polya_tree import Belief, MeasuredTree, NodeValues, SplitLaw, learn, propagate
 from veilcube.polya_tree.belief import STEPS_IN_A_SCALE
 from veilcube.polya_tree.split_law import BETA_SHAPES, COMPONENTS
 

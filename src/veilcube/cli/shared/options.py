@@ -1,7 +1,4 @@
-"""Options that several commands share, said once, and the rule for all of them: one value is given once.
-
-What the privacy options of a command mean, told in the command line's own words.
-"""
+"""Options that several commands share, said once: what they mean, and that each takes one value, given once."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""How commands speak: aligned tables and sentences for people, one JSON object for programs.
+"""How commands speak: tables and sentences for people, one JSON object for programs, and a progress bar.
 
-A progress bar for long work: a share of the table, never a number of rows.
+Progress is a share of the table, never a number of rows.
 """
 
 import json

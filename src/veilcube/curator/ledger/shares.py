@@ -1,10 +1,10 @@
-"""What single analysts may spend of a dataset's budget: a rule between people, inside the budget that protects.
+"""What single analysts may spend of a dataset's budget, and what was spent on the parts of partitions.
 
-What was spent on the parts of partitions: parts share no row, so the dearest one is the price of all.
-
-Each row of ``part_charges`` is what one measurement spent on one part. A partition costs the largest of its parts'
-sums; a measurement costs what it adds to that. A partition inside a part passes on what it adds as spent on that part.
-docs/proofs/protected-tables.md proves that the charges so made bound the privacy loss.
+An analyst's share is a rule between people, inside the budget that protects. Parts of a partition share no row, so the
+dearest one is the price of all: each row of ``part_charges`` is what one measurement spent on one part, a partition
+costs the largest of its parts' sums, and a measurement costs what it adds to that. A partition inside a part passes on
+what it adds as spent on that part. docs/proofs/protected-tables.md proves that the charges so made bound the privacy
+loss.
 """
 
 import sqlite3

@@ -1,6 +1,6 @@
-"""Exact sharper noise in place of noise that was published: the caller's side of the compiled sampler.
+"""Exact joint noise of all nodes of binary trees, and exact sharper noise in place of noise that was published.
 
-Exact joint noise of all nodes of binary trees: the caller's side of the compiled sampler.
+This is the callers' side of the compiled samplers.
 """
 
 from collections.abc import Sequence

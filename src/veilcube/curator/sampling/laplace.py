@@ -1,6 +1,6 @@
 """Exact discrete Laplace noise with rational scales: the caller's side of the compiled sampler.
 
-Read noise scales as exact fractions, and refuse those that 64-bit integers cannot hold.
+Scales are read as exact fractions, and those that 64-bit integers cannot hold are refused.
 """
 
 import math

@@ -1,16 +1,14 @@
 """CSV files, plain or compressed with gzip: every field is read as text, and only the header decides how.
 
-Nothing is guessed from the rows. The delimiter is the one that finds the wanted columns in the header, which is public;
-quotes and line ends follow RFC 4180 (``csv_rows``). A file whose first line holds none of the wanted columns may have
-no header at all, so that line may be a private row and is never shown.
+Nothing is guessed from the rows. The delimiter is the one that finds the wanted columns in the header, which is public.
+A file whose first line holds none of the wanted columns may have no header at all, so that line may be a private row
+and is never shown.
 
-The rows of CSV files by RFC 4180, strictly: what is not well-formed is refused, never guessed at.
-
-A quote may stand at the beginning of a field only, and after the closing one come a delimiter, a line end or the end of
-the file; a quote within a quoted field is written twice. Readers that take a quote anywhere let one row swallow
-thousands: everything up to the next quote becomes one field. Here each record of a well-formed file is one row,
-whatever other records hold, so one row more changes one count by one. Lines end as the header does: with LF or CR LF,
-or with CR alone. Blank lines are no rows, unless the file has one column only: there they are rows without a value.
+Rows follow RFC 4180 strictly. A quote may stand at the beginning of a field only, and after the closing one come a
+delimiter, a line end or the end of the file. Readers that take a quote anywhere let one row swallow thousands, up to
+the next quote; here each record of a well-formed file is one row, whatever other records hold, so one row more changes
+one count by one. Lines end as the header does: with LF or CR LF, or with CR alone. Blank lines are no rows, unless the
+file has one column only: there they are rows without a value.
 """
 
 import csv

@@ -1,11 +1,9 @@
-"""Grouping: cells of a region summed down to the axes of a marginal.
+"""Sums over blocks of cells, and regions summed down to the axes of a marginal.
 
-Sums over blocks of cells: a summed-area table where many are asked for, plain slices where few are.
-
-With S(i) the sum of all cells below i on every axis, a block's sum is the alternating sum of S over its 2^d corners
-(inclusion-exclusion). Sums of integers are exact. Sums of floats carry the rounding of the table's entries, about
-1e-16 of the sum of all cells' sizes and so far below any noise: a cube of 2^24 cells with noise of scale s has it
-near 1e-6 s.
+Many blocks are read off a summed-area table, few are plain slices. With S(i) the sum of all cells below i on every
+axis, a block's sum is the alternating sum of S over its 2^d corners (inclusion-exclusion). Sums of integers are exact.
+Sums of floats carry the rounding of the table's entries, about 1e-16 of the sum of all cells' sizes and so far below
+any noise: a cube of 2^24 cells with noise of scale s has it near 1e-6 s.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,4 @@
-"""How the answers of marginals to the parts of one block err together.
-
-A block that narrows the attributes T has parts U ⊆ T: the blocks that narrow U only. With shares s_i of the cells of an
-attribute, the least-squares answers to the parts U and V have the covariance Σ_{R ⊆ U∩V} c_R(U, V) / π_R, in units of
-the noise's variance, where c_R(U, V) = Π_{i∈U∖R} s_i Π_{i∈V∖R} s_i Π_{i∈R} n_i s_i (1 - s_i).
-
-The components into which tables over some attributes fall: what each tells once, however many tables hold it.
+"""The components into which tables over some attributes fall: what each tells once, however many tables hold it.
 
 On one attribute of n cells every vector is its mean part (constant) plus a residual part (of sum 0). So a table over
 the attributes S falls into orthogonal parts r_R, one for each R within S: residual on R, constant on the rest,
@@ -13,8 +7,10 @@ the attributes S falls into orthogonal parts r_R, one for each R within S: resid
 
 with r_R the table over R, centred on every axis. A table S that is measured m_S times tells r_R with the precision
 m_S² / n_{S∖R}, and π_R is their sum. A query Π q_i has the answer Σ_R Π_{i∉R} mean(q_i) <⊗_{i∈R} q_i, r_R> and, in
-units of the noise's, the variance Σ_R c_R / π_R with c_R = Π_{i∉R} mean(q_i)² Π_{i∈R} |q_i - mean(q_i)|². Nothing here
-depends on the number of cells of the whole cube, which for sixty attributes is beyond any machine.
+units of the noise's, the variance Σ_R c_R / π_R with c_R = Π_{i∉R} mean(q_i)² Π_{i∈R} |q_i - mean(q_i)|². A block that
+narrows the attributes T has parts U ⊆ T, the blocks that narrow U only; the answers to the parts U and V have the
+covariance Σ_{R ⊆ U∩V} c_R(U, V) / π_R with c_R(U, V) = Π_{i∈U∖R} s_i Π_{i∈V∖R} s_i Π_{i∈R} n_i s_i (1 - s_i), s_i the
+share of the cells. Nothing here depends on the number of cells of the whole cube.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,12 +1,9 @@
 """What a workload asks of each attribute: its queries along one axis, and their matrix of second moments.
 
 The expected squared error of least squares over queries q_1..q_m with weights u is Σ_i u_i q_i'X q_i = tr(X G), with
-X = (A'A)^-1 and G = Σ_i u_i q_i q_i': the strategy needs to know G alone, whatever the number of queries.
-
-The second moments G = Σ u q q' of the queries that a strategy is matched to, as the search needs them.
-
-The search asks for the diagonal of G and for H = C E G E. Where the queries are not many more than the cells, H comes
-from their sums over prefixes and G is never written out.
+X = (A'A)^-1 and G = Σ_i u_i q_i q_i': the strategy needs to know G alone, whatever the number of queries. The search
+asks for the diagonal of G and for H = C E G E. Where the queries are not many more than the cells, H comes from their
+sums over prefixes and G is never written out.
 """
 
 from dataclasses import dataclass

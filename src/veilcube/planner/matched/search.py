@@ -2,17 +2,16 @@
 
 A design is A = [diag(d); C] with columns that sum to 1: each of n cells on its own, and p << n shared rows with sparse
 support. HDMM's p-identity (McKenna et al., VLDB 2018) has the same shape with dense rows. Free optimisation of those on
-small axes ends in rows that rise and fall linearly and overlap their neighbours by half, at two or three scales: hat
-functions. So the search starts from hats, with two rows per level and cell, weighs the levels, and then lets
-every entry go its own way. Symbols: E = diag(d)^-2, K = (I + C E C')^-1, X = (A'A)^-1 = E - E C'K C E (Woodbury), G the
-second moments of the queries, and the error is F = tr(X G). With H = C E G E, T = H C' and Q = K T K:
-F = tr(E G) - tr(K T) and dF/dA = -2 A X G X, whose rows are C X G X = K H - Q C E for the shared ones, and
-whose diagonal needs diag(X G X) = diag(E G E - 2 E C'K H + E C'Q C E). Only entries on the support are computed.
+small axes ends in hat functions, rows that rise and fall linearly and overlap their neighbours by half, at two or three
+scales; so the search starts from hats, weighs the levels, and then lets every entry go its own way.
 
-L-BFGS for the search of matched strategies (Nocedal & Wright, Numerical Optimization, algorithm 7.5).
+Symbols: E = diag(d)^-2, K = (I + C E C')^-1, X = (A'A)^-1 = E - E C'K C E (Woodbury), G the second moments of the
+queries, and the error is F = tr(X G). With H = C E G E, T = H C' and Q = K T K: F = tr(E G) - tr(K T) and
+dF/dA = -2 A X G X, whose rows are C X G X = K H - Q C E for the shared ones, and whose diagonal needs
+diag(X G X) = diag(E G E - 2 E C'K H + E C'Q C E). Only entries on the support are computed.
 
-Ours and not scipy's since its inner products go through BLAS, whose threads wait for one another at every call: on a
-machine with other work that took longer than the objective itself.
+L-BFGS (Nocedal & Wright, algorithm 7.5) is ours since scipy's inner products go through BLAS, whose threads wait for
+one another at every call: on a machine with other work that took longer than the objective itself.
 """
 
 from collections import deque

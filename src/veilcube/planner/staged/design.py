@@ -1,12 +1,9 @@
 """The design of a refined tree: which levels, which share of the budget each gets, and where it stops.
 
 All of it follows from public facts. Levels, weights and thresholds are explained in docs/decisions/0004-refined-tree.md
-with the measurements behind them.
-
-How joint noise of a block shares out its budget between the heights of its binary tree.
-
-The shares are within 1% of the least-squares optimum for prefixes and random ranges together, as
-docs/decisions/0014-joint-noise.md tells. They follow from the height alone.
+with the measurements behind them. Joint noise of a block shares out its budget between the heights of its binary tree,
+by the height alone: within 1% of the least-squares optimum for prefixes and random ranges together
+(docs/decisions/0014-joint-noise.md).
 """
 
 from collections.abc import Sequence

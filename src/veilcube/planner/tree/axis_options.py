@@ -1,6 +1,6 @@
-"""Which trees over one attribute the planner tries.
+"""How one attribute may be measured (flat, by its hierarchy, by a balanced tree), and which of these are tried.
 
-How one attribute is measured: flat, by its hierarchy, or by a balanced tree, each level with a whole multiplier.
+Each level has a whole multiplier.
 """
 
 from dataclasses import dataclass

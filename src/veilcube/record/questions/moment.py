@@ -1,16 +1,13 @@
-"""Stored answers as measurements: every moment and mean as linear queries with the variance of their noise.
-
-The numbers that stand for an attribute's cells, as whole multiples of one unit, so that sums of them are integers.
-
-A whole number stands for itself, in units of 1. A bin stands for its middle; edges are read as the decimals that people
-write, and the unit is the largest number of which every middle is a whole multiple. Values outside the schema and
-missing ones count as 0.
-
-Counts, sums, moments and means over groups of rows: linear questions with whole weights.
+"""Counts, sums, moments and means over groups of rows: linear questions with whole weights, as they are stored.
 
 A row of a group weighs Π_a v_a^(k_a), v_a the number of its cell on attribute a in whole units; a count has no power, a
 sum one. A mean is measured as two sums, of v - low and of high - v: whatever v is, the two weights of a row add up to
-high - low, so both together have the sensitivity of one of them, and their noisy ratio is the mean.
+high - low, so both together have the sensitivity of one of them, and their noisy ratio is the mean. Stored answers are
+read as linear queries with the variance of their noise.
+
+A whole number stands for itself. A bin stands for its middle; edges are read as the decimals that people write, and the
+unit is the largest number of which every middle is a whole multiple, so that sums are integers. Values outside the
+schema and missing ones count as 0.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,9 +1,7 @@
-"""Groups of cells on a linear strategy: their counts and the noise of any weighted sum of them.
+"""Groups of cells on a linear strategy: their counts, the noise of any weighted sum of them, and its intervals.
 
 The groups share measurements, so their errors are correlated; every question goes back to the noise weights of the
-measurements, which ``GroupNoise`` knows.
-
-Intervals of linear answers from the moments of their noise weights.
+measurements, which ``GroupNoise`` knows, and intervals follow from the moments of these weights.
 """
 
 from dataclasses import dataclass

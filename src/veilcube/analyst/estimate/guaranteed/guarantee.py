@@ -1,18 +1,15 @@
 """Intervals that hold whatever the data are: from the noise alone, without any prior.
 
 A release of one linear measurement has them already: those of least squares. In a refined tree, what decided a stop is
-no longer unbiased; but no decision ever looks at what is drawn for a cell's last measurement (a refund, or the last
-step). Those last measurements belong to disjoint nodes, and what is drawn for them is independent of which nodes they
-are. A sharpened value holds older noise as well, but lies between bounds that are fresh. With n_v their exact counts, a
-query that holds some nodes whole and cuts others has a count between Σ_whole n_v and Σ_whole n_v + Σ_cut n_v, so the
-lower end of an interval for the first and the upper end for the second make an interval for the count
-(docs/proofs/intervals.md). Where the last measurements were drawn jointly, ``JointReach`` bounds their sum.
+no longer unbiased; but no decision looks at what is drawn for a cell's last measurement (a refund, or the last step).
+Those last measurements belong to disjoint nodes, and what is drawn for them is independent of which nodes they are. A
+sharpened value holds older noise as well, but lies between bounds that are fresh. A query that holds some nodes whole
+and cuts others counts between Σ_whole n_v and Σ_whole n_v + Σ_cut n_v, so the lower end of an interval for the first
+and the upper end for the second make an interval for the count (docs/proofs/intervals.md).
 
-How far sums of jointly drawn noise go, for all data: bounds without any prior (docs/proofs/joint-noise.md).
-
-Two bounds hold, and the narrower one counts. The noise of some cells has an exact variance (Theorem 4), and Chebyshev's
-inequality needs no more. And it is the sum of the noise of the m largest nodes that the cells fill, each of which is no
-larger than independent noise of its scale (Theorem 2): every one gets an m-th of the probability of an error.
+Where the last measurements were drawn jointly, ``JointReach`` takes the narrower of two bounds on their sum:
+Chebyshev's inequality with its exact variance, and a union bound over the largest nodes that it fills
+(docs/proofs/joint-noise.md).
 """
 
 from collections.abc import Sequence

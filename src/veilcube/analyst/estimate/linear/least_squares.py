@@ -1,9 +1,8 @@
-"""Least squares: unbiased, with exact variances and intervals from the exact law of the summed noise.
+"""Least squares: unbiased, with exact variances and intervals from the law of the summed noise.
 
-On an identity release the least-squares estimate of a cell is its noisy count, so the estimate of a set of m cells is
-their exact count plus the sum of m independent noises of one law (docs/proofs/intervals.md). On any other linear
-strategy the estimate of a query is a linear function of the noisy measurements, so it is unbiased, its variance is
-exact, and its interval follows from the moments of its noise weights (``laws.answer_noise``).
+On an identity release the estimate of a set of m cells is their exact count plus the sum of m independent noises of one
+law (docs/proofs/intervals.md). On any other linear strategy the estimate of a query is a linear function of the noisy
+measurements, and its interval follows from the moments of its noise weights (``laws.answer_noise``).
 """
 
 from collections.abc import Sequence

@@ -1,17 +1,12 @@
-"""Non-negative estimates: least squares, then the walk from the root that keeps every total (``walk``).
+"""Non-negative estimates: least squares, then a walk from the root that keeps every total.
 
 No cell is below zero and all answers add up, which least squares alone cannot promise; on sparse tables the error is
-usually smaller as well, though it is no longer zero on average. The walk only post-processes what is public. Intervals
-are those of least squares, cut at zero (``adjusted``).
-
-The walk from the root that makes estimates non-negative and keeps every total.
+usually smaller as well, though it is no longer zero on average. Intervals are those of least squares, cut at zero.
 
 At the root the total is clamped at zero. Then each group of siblings is projected onto the simplex of its parent's
 total: the nearest point (Euclidean) with entries >= 0 and that sum, max(x_i - τ, 0) for one τ. Clamping cells alone
-would inflate every large sum; here large sums stay what least squares made them.
-
-``walk_tree`` follows the nodes of a tree over one axis. ``walk_halves`` follows a binary tree over the cells of any
-cube: the widest axis is halved first, and so on in turn. Both take linear time and use both cores.
+would inflate every large sum; here large sums stay what least squares made them. ``walk_tree`` follows the nodes of a
+tree over one axis, ``walk_halves`` a binary tree over the cells of any cube, its widest axis halved first.
 """
 
 from collections.abc import Callable

@@ -1,17 +1,13 @@
-"""Choosing alpha from the history itself: exact leave-one-out, or cross-validation in k groups as published.
-
-Both estimate the mean squared error of answers to queries like the past ones: the mean squared difference from answers
-that were left out, less the mean variance of these (Theorem 4). The data are not touched, so nothing is spent.
-
-Kernel ridge from one eigendecomposition: answers, their noise, their bias, and leave-one-out errors for any alpha.
+"""Kernel ridge for any alpha from one eigendecomposition, and the choice of alpha from the history itself.
 
 In whitened units, with G the kernel of the noisy answers and y the answers less what is known exactly, G = U Λ U' once,
 and B = (G + I/α²)^-1 = U diag(d) U' with d = 1/(λ + 1/α²) for every alpha. A free total adds the drift t, the answers
-that a table of the prior alone would give for each row: its size is estimated by generalised least squares, and
+that a table of the prior alone would give for each row, and B_t = B - B t t' B / (t' B t) takes the place of B
+(universal kriging). The error of answer i's estimate from all others is (B_t y)_i / (B_t)_ii.
 
-    B_t = B - B t t' B / (t' B t)
-
-takes the place of B (universal kriging). The error of answer i's estimate from all others is (B_t y)_i / (B_t)_ii.
+Exact leave-one-out and cross-validation in k groups, as published, estimate the mean squared error of answers to
+queries like the past ones: the mean squared difference from answers that were left out, less the mean variance of these
+(Theorem 4). The data are not touched, so nothing is spent.
 """
 
 import warnings

@@ -1,10 +1,9 @@
-"""Conditioning on what is known exactly: the total and exact answers, as constraints and never as tiny variances.
+"""Conditioning on what is known exactly, and whitening of the rest: combinations with independent noise of variance 1.
 
-With E the exact queries and a_E their answers, every query q is split into its part in the span of E, whose answer is
-known, and the rest. The rest has the kernel K~(q, r) = K(q, r) - K(q, E) K(E, E)^+ K(E, r). For the total alone this is
-K - u u' with u = K(q, 1), and the known part of an answer is n u.
-
-Whitening: combinations of past answers whose noise is independent and of variance 1, and those without noise.
+The total and exact answers are constraints, never tiny variances. With E the exact queries and a_E their answers, every
+query q is split into its part in the span of E, whose answer is known, and the rest. The rest has the kernel K~(q, r) =
+K(q, r) - K(q, E) K(E, E)^+ K(E, r). For the total alone this is K - u u' with u = K(q, 1), and the known part of an
+answer is n u.
 """
 
 from dataclasses import dataclass

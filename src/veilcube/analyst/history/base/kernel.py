@@ -4,12 +4,8 @@
 
 Attributes that neither term mentions contribute 1, one that only one term mentions contributes that term's mean, and
 one that both mention contributes a matrix product over the attribute's cells; so the work follows what is mentioned.
-
-Queries of many terms on few attributes, as tables over these: inner products by Theorem 2.
-
-A query that is an arbitrary function of two attributes has as many product terms as its table has rank, and pairs of
-terms would be too many. Its table, summed over the attributes that another query does not mention, weighted by the
-prior, is all that an inner product needs.
+A query that is an arbitrary function of two attributes has too many terms for pairs of them: it is kept as a table,
+which is summed over the attributes that another query does not mention, weighted by the prior (Theorem 2).
 """
 
 from collections.abc import Sequence

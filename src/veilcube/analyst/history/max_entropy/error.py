@@ -1,20 +1,15 @@
 """How wrong a maximum entropy model may be: what is left unknown of the counts once the noisy answers are in.
 
-The model p is taken as the centre of a belief about the counts: a cell that p expects x rows in has variance
-x + ρ² x², chance and a relative misjudgement ρ. Inside a table S that was measured, y = A x + noise turns it into the
-usual posterior P = D - D A'(A D A' + Σ)^-1 A D, the total being one of the rows of A. A query that weighs S only has
-the variance g'Pg; of any other query, the part that S explains does, and the rest keeps its own. ρ is set so that the
-errors predicted for past queries match their estimated risk, which is measured from the noisy answers alone.
+The model p is the centre of a belief about the counts: a cell that p expects x rows in has variance x + ρ² x², of
+sampling and of a relative misjudgement ρ. Inside a table that was measured, y = A x + noise turns it into the usual
+posterior P = D - D A'(A D A' + Σ)^-1 A D, the total being a row of A. ρ is set so that the errors predicted for past
+queries match their estimated risk, which is measured from the noisy answers alone.
 
-By how much sums of many cells are misjudged together: what cells that err alone do not show.
-
-A model that the box keeps near its prior misjudges neighbouring cells alike, so a sum of thousands of them errs by more
-than independent cells would. Where every cell of a table was measured, sums over its corners [0, i] x [0, j] can be
-compared: with e the error of the model's count X and v the variance of the noise of those cells that the box holds, the
-mean square of noisy sum - X is e² + v - 2c, where c says how far the model follows the noise of these sums. c is not
+A model that the box keeps near its prior misjudges neighbouring cells alike, so sums of thousands of them err by more.
+Sums over the corners [0, i] x [0, j] of a measured table show it: with e the error of the model's count X and v the
+variance of the noise, the mean square of noisy sum - X is e² + v - 2c. How far the model follows the noise, c, is not
 known; with c at most a quarter of e², e² is at most twice what is seen. The common misjudgement κ is fitted to
-e² = κ² X²(1 - X/n)², by least squares, weighted by the noise of all cells of the corner: a sum and its complement are
-one question, since n is known.
+e² = κ² X²(1 - X/n)² by weighted least squares.
 """
 
 from collections.abc import Iterable, Sequence

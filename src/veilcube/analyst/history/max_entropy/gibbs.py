@@ -3,14 +3,11 @@
 The chains are independent of each other, so the spread of any average over them tells its Monte Carlo error. Time and
 memory depend on the tables and the number of chains, never on the number of cells of the universe.
 
-One Gibbs sweep over many chains, compiled: each attribute in turn is drawn given all others.
-
-Log-weights come as tables over a few attributes. For each attribute k and each table that holds it there is one entry:
-a copy of exp(table) with k as its last axis, so that the weights of all cells of k, given the other attributes of a
-row, are one run of numbers. The chance of a cell of k is the product of the runs of k's entries.
-
-While a cell is drawn, all chances of the others are known too. ``sums`` collects them in the layout of the entries, so
-expectations are averages of chances (Rao and Blackwell) and have less noise than counts of the rows drawn.
+A compiled sweep draws each attribute in turn given all others. For each attribute k and each table of log-weights that
+holds it there is one entry: a copy of exp(table) with k as its last axis, so that the weights of all cells of k, given
+the other attributes of a row, are one run of numbers. The probability of a cell of k is proportional to the product of
+the runs of k's entries. ``sums`` collects these probabilities, so expectations are averages of them (Rao and Blackwell)
+and have less noise than counts of the rows drawn.
 """
 
 from collections.abc import Sequence

@@ -1,14 +1,12 @@
-"""The published way to the maximum entropy model (section 4.2 of the history paper), kept for reproductions.
-
-One chain; every attribute in turn is offered a cell drawn evenly, taken by the rule of Metropolis and Hastings; after
-every such row all weights move by rate · (π_i - f_i(row)) and are cut to the box. It is slow to converge; the engine
-with many chains reaches better distributions in a fraction of the time.
-
-Maximum entropy on any universe: persistent Gibbs chains follow the weights while these climb the dual.
+"""Maximum entropy on any universe: persistent Gibbs chains follow the weights while these climb the dual.
 
 First a few chains bring the weights near; then many chains move them by ever smaller steps, and the weights of all
 these steps are averaged (Polyak and Ruppert), so that the noise of single sweeps cancels. With no alpha given, boxes
 are tried from narrow to wide, each starting from the one before, and the one of least estimated risk is taken.
+
+The published way (section 4.2 of the history paper) is kept for reproductions: one chain; every attribute in turn is
+offered a cell drawn evenly, taken by the rule of Metropolis and Hastings; after every such row all weights move by
+rate · (π_i - f_i(row)) and are cut to the box. It converges slowly.
 """
 
 from collections.abc import Callable

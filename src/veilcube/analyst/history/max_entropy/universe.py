@@ -1,9 +1,8 @@
-"""How many rows a table has, as its history tells: the best unbiased combination of noisy answers that counts all.
-
-A fitted distribution as something to ask: its marginals, and rows drawn from it.
+"""A fitted distribution as something to ask: its marginals, rows drawn from it, and how many rows the table has.
 
 ``ExactUniverse`` holds every cell. ``SampledUniverse`` holds chains that have settled, the marginals that they gave for
-the measured tables, and a pool of rows for all other marginals.
+the measured tables, and a pool of rows for all other marginals. The number of rows is the best unbiased combination of
+noisy answers that counts all.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,4 @@
-"""Noisy answers in the forms that people have them in: arrays, Answers, or a mapping from names to either.
-
-Refined answers: answers with names, the facts that they obey, and how far the facts narrowed them.
-"""
+"""Noisy answers as people have them (arrays, ``Answers``, mappings), and refined ones with the facts that they obey."""
 
 import warnings
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Intervals of refined answers: how many deviations their noise reaches, when it is a sum of Laplace variables.
+"""Intervals of refined answers: how many standard deviations their noise reaches, as a sum of Laplace variables.
 
 With independent noises s_j Z_j, a refined answer has the noise Σ w_j Z_j.
 """

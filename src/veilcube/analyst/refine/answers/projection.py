@@ -3,13 +3,10 @@
 S = L L' may be singular: x = X + L z and z is as short as possible. Equalities B'x = c have the closed form
 X + S B (B'S B)⁻¹ (c - B'X), refined covariance S - S B (B'S B)⁻¹ B'S, computed from L'B = Q T' without forming B'S B.
 Inequalities are Lawson and Hanson's least-distance program (Solving Least Squares Problems, ch. 23), solved exactly in
-finitely many steps by non-negative least squares, then once more in closed form with the facts that bind. Hundreds of
-facts are left to Clarabel's interior point where that extra is installed (``interior``).
+finitely many steps by non-negative least squares, then once more in closed form with the facts that bind.
 
-The least-distance program by Clarabel, an interior point for sparse facts; an extra that only large programs need.
-
-Minimise z'z/2 with slopes z >= needed. Clarabel ends strictly inside to a tolerance, so its prices only tell which
-facts bind: prices far below the largest are those of facts with room to spare.
+Hundreds of facts are left to Clarabel's interior point where that extra is installed. It ends strictly inside to a
+tolerance, so its prices only tell which facts bind: prices far below the largest are those of facts with room to spare.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,9 @@
 """Facts about a release: sentences over counts of its cells, or many counts at once, as weighted sums of boxes.
 
 A sentence speaks of ``total`` and of ``count(condition)``, the condition in SQL: ``"count(sex = 'Female') = 10771"``.
-Thousands of known counts are given as arrays: a workload with its values, or a whole marginal.
-
-Known counts that bring labels: each goes to the cell that its label names, whatever order they come in.
-
-Frames sort their groups in their own way, and a published table may list them in another. Labels are never ignored.
+Thousands of known counts are given as arrays: a workload with its values, or a whole marginal. Labels that come with
+them are never ignored: each count goes to the cell that its label names, since frames and published tables list their
+groups in orders of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

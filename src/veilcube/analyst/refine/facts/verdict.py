@@ -1,7 +1,4 @@
-"""The privacy statement of a refined release: the promise of the measurements, and what the facts do to it.
-
-What a check of facts found: rho beside epsilon, and the reasons in sentences.
-"""
+"""What a check of facts found: rho beside epsilon, the reasons in sentences, and the privacy statement that follows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

@@ -1,11 +1,10 @@
 """Facts imposed on a release: checked against each other, then met by the cells nearest in the noise's metric.
 
-The nearest sums that obey upper bounds, by the prices of the bounds: thousands of them, however they depend.
-
-With sums of covariance C that exceed their bounds by e, the nearest sums that obey are s - C λ, where λ >= 0 minimises
-λ'C λ/2 - e'λ. A primal-dual interior point (Mehrotra's) finds which bounds have a price, in some twenty factorisations
-of the size of C; then the prices of these are solved for exactly, exchanging bounds as long as one is broken or has a
-negative price (block pivoting). A small ridge keeps dependent bounds apart; proximal steps take its effect away again.
+Upper bounds, thousands of them and however they depend, are met by their prices. With sums of covariance C that exceed
+their bounds by e, the nearest sums that obey are s - C λ, where λ >= 0 minimises λ'C λ/2 - e'λ. A primal-dual interior
+point (Mehrotra's) finds which bounds have a price, in some twenty factorisations of the size of C; then the prices of
+these are solved for exactly, exchanging bounds as long as one is broken or has a negative price (block pivoting). A
+small ridge keeps dependent bounds apart; proximal steps take its effect away again.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,7 @@
 """A refined release: the questions of a release, answered so that known facts hold.
 
-Refined trees under known facts: their posterior cells moved, with the posterior's own intervals.
-
 A refined tree measures what earlier measurements pointed to, so it has no least-squares estimate and no covariance of
-its cells. The posterior means are moved in the metric of their standard deviations, as if those were independent:
+its cells. There the posterior means are moved in the metric of their standard deviations, as if those were independent:
 answers obey the facts, and no variance is claimed to be smaller, except for what the facts tell for certain.
 """
 
