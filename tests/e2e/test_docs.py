@@ -1,8 +1,10 @@
-"""Every block in the documentation runs: Python blocks of a page share one namespace, shell blocks one folder.
+"""Every block in the documentation runs, and what it names exists: links, paths of modules, dotted names.
 
-Blocks marked ``python`` and ``sh`` are run; ``console`` is for commands that a test cannot run (``make demo``).
+Python blocks of a page share one namespace, shell blocks one folder. Blocks marked ``python`` and ``sh`` are run;
+``console`` is for commands that a test cannot run (``make demo``).
 """
 
+import importlib
 import os
 import re
 import subprocess
@@ -15,6 +17,19 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+# What pages and docstrings may name: every file in these folders, and its folders, from any folder on.
+OURS = ("src", "tests", "docs", "benchmarks", "tools")
+FILES = [path.relative_to(ROOT) for folder in OURS for path in (ROOT / folder).rglob("*") if path.is_file()]
+KNOWN = {place for path in FILES if path.suffix != ".pyc" for place in (path, path.with_suffix(""), *path.parents)}
+NAMES = {f"/{place.as_posix()}" for place in KNOWN}
+FOLDERS = {folder.name for path in FILES for folder in path.parents}
+PATH = re.compile(r"`((?:[\w.-]+/)+[\w.-]*)`")
+PATH_IN_SOURCE = re.compile(r"(?<![\w/])((?:src|tests|docs|benchmarks|tools)/[\w./-]*\w)")
+DOTTED = re.compile(r"`(veilcube(?:\.\w+)+)")
+# In docstrings modules are also named from their package on; `schema.shape` and `record.plan` speak of objects.
+PACKAGES = sorted({path.name for path in (ROOT / "src" / "veilcube").iterdir() if path.is_dir()} - {"schema", "record"})
+DOTTED_IN_SOURCE = re.compile(rf"``((?:{'|'.join(PACKAGES)})(?:\.[a-z]\w*)+)``")
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 # What a page finds in its folder when a reader gets there.
@@ -72,3 +87,55 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+
+
+def missing_paths(text: str, pattern: re.Pattern[str]) -> list[str]:
+    """Return the paths that a text names in a folder of ours, but that nothing has."""
+    named = [name.rstrip("/") for name in pattern.findall(text) if name.split("/")[0] in FOLDERS]
+    return [name for name in named if not any(known.endswith(f"/{name}") for known in NAMES)]
+
+
+def is_importable(dotted: str) -> bool:
+    """Whether a dotted name leads to a module, or to something in one."""
+    module, _, name = dotted.rpartition(".")
+    try:
+        importlib.import_module(dotted)
+    except ModuleNotFoundError:
+        return bool(module) and is_importable(module) and hasattr(_resolve(module), name)
+    return True
+
+
+def _resolve(dotted: str) -> object:
+    try:
+        return importlib.import_module(dotted)
+    except ModuleNotFoundError:
+        module, _, name = dotted.rpartition(".")
+        return getattr(_resolve(module), name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths_and_dotted_names_on_a_page_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert missing_paths(text, PATH) == []
+    assert [name for name in DOTTED.findall(text) if not is_importable(name)] == []
+
+
+def test_paths_and_dotted_names_in_the_source_exist() -> None:
+    texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in SOURCES}
+    paths = {path: missing_paths(text, PATH_IN_SOURCE) for path, text in texts.items()}
+    dotted = {
+        path: [name for name in DOTTED_IN_SOURCE.findall(text) if not is_importable(f"veilcube.{name}")]
+        for path, text in texts.items()
+    }
+    assert {path: found for path, found in paths.items() if found} == {}
+    assert {path: found for path, found in dotted.items() if found} == {}
+
+
+def test_a_path_and_a_name_that_do_not_exist_would_be_found() -> None:
+    text = (
+        "`operators/tree/axis.py`, `curator/counting`, `operators/tree/leaf.py`, `05/12/2024`, `posteriors/belief.py`"
+    )
+    assert missing_paths(text, PATH) == ["operators/tree/leaf.py"]
+    assert is_importable("veilcube.curator.sampling.discrete_laplace")
+    assert is_importable("veilcube.Schema.from_toml")
+    assert not is_importable("veilcube.curator.noise.discrete_laplace")

@@ -5,7 +5,7 @@ the sums of the second, fourth and sixth powers of the weights (they may be mill
 of the noise. Its law is taken to be that of m equal Laplace variables of scale a plus a normal variable, with the same
 three cumulants: a² = k6/(20 k4), m = k4/(12 a⁴) >= 1, not necessarily whole, and the normal part has what is left of
 the variance (never less than nothing: (Σw⁴)² <= Σw² Σw⁶). One weight, equal weights and very many weights are exact.
-As in ``privacy.summed_noise``, the noise is first blurred by a uniform variable as wide as the largest weight, here
+As in ``laws.summed_noise``, the noise is first blurred by a uniform variable as wide as the largest weight, here
 bounded by (Σw⁶)^(1/6), and half that width is added, so that an interval is not too narrow for a lattice.
 Noises of several laws add up their cumulants, each with its own law's.
 tests/unit/laws/test_answer_noise.py compares with exact inversions of the characteristic function.

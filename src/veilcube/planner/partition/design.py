@@ -1,8 +1,8 @@
 """The design of an adaptive release: cells first, then the regions of a partition, and how the budget is divided.
 
 The division and the size of blocks follow from the exact variance of least squares over the workload
-(``operators.cells_and_regions``), under one condition: cells keep so much of the budget that no question about single
-cells has more than 5% more error than under the identity.
+(``operators.partition.cells_and_regions``), under one condition: cells keep so much of the budget that no question
+about single cells has more than 5% more error than under the identity.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Least squares on marginals, without the cube: every component is estimated from all tables that hold it.
 
-The tables of a release are made consistent in one step (``operators.components``): a table over any attributes that
-stand together in a measured one is a sum of components, so the same answer follows from whichever table it is read off.
+The tables of a release are made consistent in one step (``operators.marginals.components``): a table over any
+attributes that stand together in a measured one is a sum of components, so the same answer follows from whichever table
+it is read off.
 Only ``cells`` writes the cube out.
 """
 

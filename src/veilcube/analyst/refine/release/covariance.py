@@ -119,7 +119,7 @@ class ProductCovariance(LinearCovariance[ProductOperator]):
 
 
 class MarginalsCovariance(LinearCovariance[MarginalsOperator]):
-    """S of marginals: Σ_R c_R / π_R over the measured components R, as ``operators.components`` writes it."""
+    """S of marginals: Σ_R c_R / π_R over the measured components R, as ``operators.marginals.components`` writes it."""
 
     def of_boxes(self, left: Boxes, right: Boxes) -> Floats:
         """Return Σ_R c_R / π_R with c_R between two boxes: the shares of both on every axis, times a ratio on R's."""
