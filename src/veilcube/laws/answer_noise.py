@@ -60,7 +60,7 @@ class NoiseCumulants:
         return NoiseCumulants(*powers, largest, self.bounded or other.bounded)
 
     def widened(self, factor: Floats) -> "NoiseCumulants":
-        """Return those of so many times the noise."""
+        """Return the moments of the noise multiplied by ``factor``."""
         powers = (self.second * factor**2, self.fourth * factor**4, self.sixth * factor**6)
         return NoiseCumulants(*powers, self.largest_weight * factor, self.bounded)
 

@@ -1,4 +1,4 @@
-"""Densities of sums of Laplace noises by integrating the moment generating function along a bent line.
+"""Densities of sums of Laplace noises by integrating the moment generating function along a contour.
 
 With K the logarithm of the moment generating function of S and any real c in its strip of convergence, the density is
 1/(2πi) ∫ exp(K(s) - s·z) ds along the vertical line through c. For z >= 0 every singularity to the right of the line is

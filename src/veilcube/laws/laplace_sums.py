@@ -7,7 +7,7 @@ used where it is accurate to 1e-12:
   positive numbers;
 * m noises of scale b1 and one of scale b2, the scales apart and m small: G_m = (b1² f_m - b2² G_{m-1})/(b1² - b2²) from
   partial fractions, with G_0 the density of one noise of scale b2 (on the integers with variances for squared scales);
-* everything else: the integral of the moment generating function along a bent line (``laws/contour_integral.py``).
+* everything else: the integral of the moment generating function along a contour (``laws/contour_integral.py``).
 
 Everything is kept as the *excess*, the logarithm of the density plus z/b for the largest scale b. It grows only like
 log z, so nothing underflows and the huge exponents of distant points can be cancelled exactly by who adds them up.
@@ -117,7 +117,7 @@ class _NoiseSum(ABC):
 
     @abstractmethod
     def _integrated_excess(self, distances: Floats) -> Floats:
-        """The excess along the bent line, which is right for all scales and terms."""
+        """The excess by the contour integral, which is right for all scales and terms."""
 
 
 @dataclass(frozen=True)

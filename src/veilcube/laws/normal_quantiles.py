@@ -1,4 +1,4 @@
-"""How many standard deviations an interval reaches on each side: for normal and Laplace errors, and for sums of those.
+"""z-scores: the half-width of an interval in standard deviations, for normal and Laplace errors and sums of those.
 
 The discrete noise of one release has a sharper and exact form (``answer_noise``); this serves estimators, whose errors
 are only known to lie between the two laws.

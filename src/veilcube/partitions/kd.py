@@ -215,7 +215,7 @@ def paint_blocks(low: Integers, high: Integers, strides: Integers, labels: Integ
                 break
 
 
-# The chance that a block of uniform counts is cut; a needless cut costs little, so it need not be small.
+# The probability that a block of uniform counts is cut; a needless cut costs little, so it need not be small.
 CHANCE = 0.05
 
 

@@ -118,7 +118,7 @@ class QuantileChoice:
         return self.many.split
 
     def way_for(self, noisy_rows: int) -> QuantilePlan:
-        """Return the way that should miss by less where there are about so many rows."""
+        """Return the way that should miss by less where there are about ``noisy_rows`` rows."""
         return self.few if noisy_rows <= self.border else self.many
 
 

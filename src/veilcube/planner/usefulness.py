@@ -174,6 +174,6 @@ def _checked_cells(cells: object) -> int:
 def _checked_delta(delta: object) -> float:
     if isinstance(delta, bool) or not isinstance(delta, Real) or not SMALLEST_DELTA <= float(delta) <= LARGEST_DELTA:
         raise PlanError(
-            f"delta, a chance of failure, must lie from {SMALLEST_DELTA:g} to {LARGEST_DELTA}; 0.05 is usual"
+            f"delta, a probability of failure, must lie from {SMALLEST_DELTA:g} to {LARGEST_DELTA}; 0.05 is usual"
         )
     return float(delta)

@@ -52,7 +52,7 @@ LEAST_WEIGHT = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """The posterior of every node's count: ``chances`` of the grid points in its window, in units of ``step``."""
+    """The posterior of every node's count: ``chances`` are probabilities of the grid points in its window."""
 
     measured: MeasuredTree
     law: SplitLaw
@@ -202,7 +202,7 @@ def _updated(belief: Belief, even: SplitLaw, crew: ThreadPoolExecutor) -> Floats
     credits = [np.zeros_like(law.weights) for _ in range(THREADS)]
 
     def look(part: int) -> None:
-        # Neighbours in the numbering are alike in their work, so every thread gets each so many-th.
+        # Neighbours in the numbering are alike in their work, so nodes are dealt out to the threads in turn.
         group, shared = inner[part::THREADS], (nodes, belief.windows, tables, belief.messages)
         add_splits(group, *shared, belief.norms, belief.chances, splits[part])
         credit_large_counts(group, *shared, belief.chances, component_knots(), credits[part])
@@ -257,7 +257,7 @@ def _with_room(buffer: Floats, needed: int) -> Floats:
 def _share_out(crew: ThreadPoolExecutor, group: Integers, work: Callable[[Integers], None]) -> None:
     """Do the work of a group of nodes in threads, of which the calling one is the first.
 
-    Neighbours in the numbering are alike in their work, so every thread gets each so many-th.
+    Neighbours in the numbering are alike in their work, so nodes are dealt out to the threads in turn.
     """
     if group.size < NODES_WORTH_A_THREAD:
         work(group)

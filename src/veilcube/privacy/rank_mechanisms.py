@@ -91,7 +91,7 @@ def rank_costs(counts: ArrayLike, epsilon: EpsilonLike, rank: int, method: RankM
 
 
 def first_heads_law(exponents: Floats) -> Floats:
-    """Return permute-and-flip's law: the chance of each coin, heads with exp(-exponent), to be the first with heads."""
+    """Return the law of the first coin that shows heads, each with probability exp(-exponent): permute-and-flip."""
     distinct, places = np.unique(exponents - exponents.min(), return_inverse=True)
     how_many = np.bincount(places.ravel()).astype(np.float64)
     return np.asarray(_first_heads(np.exp(-distinct), how_many)[places.ravel()])
@@ -120,7 +120,7 @@ def rank_distribution(
 def rank_reach(values: int, epsilon: EpsilonLike, confidence: float, method: RankMethod) -> int:
     """Return a number of rows that separate the answer from the true value at most, with this probability.
 
-    A value whose exponent is x above the least has a chance of at most exp(-x), and there are fewer than ``values``
+    A value whose exponent is x above the least has probability at most exp(-x), and there are fewer than ``values``
     such values: P(exponent > x) < values·exp(-x), whatever the table is, as long as it has as many rows as the rank.
     For the tilted mechanism it bounds the rows above the answer; nothing bounds how far above all rows it may lie.
     """

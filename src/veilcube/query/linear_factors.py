@@ -60,7 +60,7 @@ def read_list(given: object) -> list[object]:
 
 
 def read_terms(axes: int, terms: object) -> list[Term]:
-    """Return the terms of one query; refuses axes that a schema with so many does not have."""
+    """Return the terms of one query; refuses axes that a schema of ``axes`` attributes does not have."""
     listed = read_list(terms)
     for term in listed:
         if not isinstance(term, Mapping) or not all(_is_axis(key, axes) for key in term):

@@ -141,7 +141,7 @@ def read_path(value: object, what: str, error: Refusal) -> Path:
 
 
 def takes(function: object, arguments: int) -> bool:
-    """Whether it is a function that can be called with so many arguments, as far as it tells.
+    """Whether it is a function that can be called with this many arguments, as far as it tells.
 
     >>> takes(lambda share: None, 1), takes(lambda: None, 1), takes(5, 1)
     (True, False, False)

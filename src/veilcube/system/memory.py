@@ -31,7 +31,7 @@ def require_memory(needed: int, task: str, ways_out: str = "", *, beside: int = 
 
 
 def require_cells(cells: int, bytes_each: int, task: str, ways_out: str = "") -> None:
-    """Refuse to write out so many cells, of one attribute or of a cube, where memory does not allow it.
+    """Refuse to write out ``cells`` cells, of one attribute or of a cube, where memory does not allow it.
 
     Few cells fit everywhere, and are not worth the time of looking.
     """

@@ -53,7 +53,7 @@ _SAYS_NOTHING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Eigenqueries:
-    """Combinations of past queries that are orthonormal and whose estimates are uncorrelated, the surest first.
+    """Combinations of past queries that are orthonormal and whose estimates are uncorrelated, by ascending variance.
 
     ``values`` are their least-squares answers, ``stddev`` the noise in these, ``weights`` how much of each is believed,
     and ``coefficients[i]`` the combination of past answers that is eigenquery i.
@@ -291,7 +291,7 @@ class KernelPCAModel(AnswersWorkloads):
         return float(np.sqrt(far.mean())) if far.size else 0.0
 
     def eigenqueries(self, first: int = 10) -> Eigenqueries:
-        """Return the surest eigenqueries, for inspection."""
+        """Return the eigenqueries of least variance, for inspection."""
         first, spectrum = read_whole(first, "the number of eigenqueries", 0), self._spectrum
         order = np.argsort(-spectrum.values, kind="stable")
         kept = order[spectrum.values[order] > spectrum.rounding][:first]

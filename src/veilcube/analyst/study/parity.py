@@ -6,7 +6,7 @@ v if its label is v·x = Σ_j v_j x_j mod 2. Two learners find the v that most r
 * ``learn_parity`` by a Walsh-Hadamard transform of the histogram, whose entry at (v, 1) is the number of rows that
   agree less those that do not, for all 2^(d-1) vectors in O(N log N); far below zero, it is the negated parity;
 * ``learn_parity_by_elimination``, section 6.3 of TR-2010-003, corrected: kept for comparison, since it throws away
-  most of the data and its chance to be right falls like (1 - 2η)^(d-1) with the share η of rows that disagree.
+  most of the data and its probability of being right falls like (1 - 2η)^(d-1) with the share η of rows that disagree.
 
 Everything here reads released counts only, so nothing here costs privacy.
 """
@@ -157,7 +157,7 @@ class _Shuffled:
 
 
 def _chance_of_luck(scores: NDArray[Any], best: int, noise: DiscreteLaplace) -> float:
-    """Return at least the chance that shuffled labels and noise give any vector a residual as large as the best's.
+    """Return at least the probability that shuffled labels and noise give any vector a residual as large as the best's.
 
     By Chernoff: shuffled labels have a sub-Gaussian sum (Hoeffding), and the noise a known moment generating function.
     The number of rows is noisy itself, and is taken three standard deviations larger.

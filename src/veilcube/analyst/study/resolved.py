@@ -23,18 +23,18 @@ _SHORT = 48
 
 @dataclass(frozen=True, eq=False)
 class ResolvedChances:
-    """``chances[i]`` belongs to the integer ``first + i``; they are not normalised."""
+    """``chances[i]`` is the probability of the integer ``first + i``; they are not normalised."""
 
     first: int
     chances: Floats
 
     @cached_property
     def mass(self) -> float:
-        """The sum of all chances."""
+        """The sum of all probabilities."""
         return float(self.chances.sum())
 
     def moments(self) -> tuple[float, float]:
-        """The mean and the standard deviation of the normalised chances."""
+        """The mean and the standard deviation of the normalised probabilities."""
         points, _ = self.atoms()
         mean = float(self.chances @ points / self.mass)
         return mean, float(np.sqrt(self.chances @ (points - mean) ** 2 / self.mass))
@@ -110,7 +110,7 @@ def _interpolated(low: int, high: int, points: Floats, values: Floats, tolerance
 
 
 def _index_beyond(chances: Floats, mass: float) -> int:
-    """The first index whose running sum exceeds the mass; rounding may have left tiny negative chances."""
+    """The first index whose running sum exceeds the mass; rounding may have left tiny negative probabilities."""
     running = np.maximum.accumulate(np.cumsum(chances))
     return min(int(np.searchsorted(running, mass, side="right")), chances.size - 1)
 

@@ -1,4 +1,4 @@
-"""``veilcube refine``: make the answers of a release obey known facts, and tell which facts let somebody in."""
+"""``veilcube refine``: make the answers of a release obey known facts, and name the facts that break its privacy."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -35,7 +35,7 @@ Objective = Callable[[Floats], tuple[float, Floats]]
 
 
 def descend_gradient(objective: Objective, start: Floats, steps: int) -> Floats:
-    """Return where at most so many steps lead from a start, each lowering the objective, a value with its slopes."""
+    """Return where L-BFGS leads from a start in at most ``steps`` steps; the objective gives a value and a gradient."""
     point = start
     value, slopes = objective(point)
     history: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
@@ -134,7 +134,7 @@ def identity_design(size: int) -> Design:
 
 
 def hat_design(size: int, counts: Sequence[int]) -> Design:
-    """Return levels of so many hats each, equally weighed; one hat is the total.
+    """Return levels of ``counts`` hats each, equally weighed; one hat is the total.
 
     The knots of a level are equally spaced from the first edge of the axis to the last; a cell lies between two knots
     and its centre divides its weight between them.
@@ -222,7 +222,7 @@ def weigh_levels(design: Design, moments: SecondMoments) -> Design:
 
 
 def refine(design: Design, moments: SecondMoments, steps: int) -> Design:
-    """Return the design with every entry optimised on its own, at most so many steps of L-BFGS.
+    """Return the design with every entry optimised on its own, in at most ``steps`` steps of L-BFGS.
 
     The variables are the square roots of the entries before scaling, so that no bound is needed.
     """

@@ -135,7 +135,7 @@ def _row_keys(classes: Integers, starts: Integers) -> NDArray[np.uint64]:
 
 
 def _scatter(one: NDArray[np.integer[Any]], other: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
-    """Return a 64-bit number for each pair; different pairs get the same one with a chance of about 2^-64."""
+    """Return a 64-bit number for each pair; different pairs get the same one with probability of about 2^-64."""
     return _permute(_permute(one.astype(np.uint64)) + other.astype(np.uint64))
 
 

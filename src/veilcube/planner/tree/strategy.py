@@ -191,7 +191,7 @@ def _fixed_branches(attribute: Attribute, branching: Branching) -> Branches | No
 
 
 def _fitting(attribute: Attribute, options: tuple[Branches, ...], levels: int) -> tuple[Branches, ...]:
-    """Return the trees that so many weights fit; where the tree is given, the total may be left out."""
+    """Return the trees that ``levels`` weights fit; where the tree is given, the total may be left out."""
     if len(options) == 1:
         has = count_levels(attribute, options[0])
         _require_levels(attribute, (Fraction(1, levels),) * levels, {has, has - 1} - {1})

@@ -22,7 +22,7 @@ SWEEPS = 60
 # No cell of a margin counts as emptier than this share of all rows: noise can make it negative.
 LEAST_SHARE = 1e-9
 DEVIATIONS_OF_95_PERCENT = 1.96
-# The narrowest of several noisy bounds is taken, which is too narrow by about this many of its deviations.
+# The narrowest of several noisy bounds is taken, which is too narrow by about this many of its standard deviations.
 _LUCK_OF_THE_NARROWEST = 1.0
 _CLOSE_ENOUGH = 1e-7
 # Each block makes up to 6 moves for each part, and each move a table of its own.
@@ -59,7 +59,7 @@ class Imputed:
         return stddevs
 
     def interval(self, deviations: float) -> tuple[Floats, Floats]:
-        """Return the ends of intervals that stretch so many standard deviations of noise beyond what is possible."""
+        """Return the ends of intervals that stretch by this z-score beyond what is possible."""
         beyond = deviations + _LUCK_OF_THE_NARROWEST
         low = np.minimum(self.counts - deviations * self.noise, self.least - beyond * self.noise_of_least)
         high = np.maximum(self.counts + deviations * self.noise, self.most + beyond * self.noise_of_most)

@@ -86,7 +86,7 @@ def _flat(reach: int) -> Floats:
 
 
 def _filtered(cells: Floats, taps: Floats, spacing: int, axes: Sequence[int]) -> Floats:
-    """Return the cells smoothed along some axes, with taps so many cells apart."""
+    """Return the cells smoothed along some axes, with taps ``spacing`` cells apart."""
     result = cells
     for axis in axes:
         behind = int(np.prod(cells.shape[axis + 1 :], dtype=np.int64))

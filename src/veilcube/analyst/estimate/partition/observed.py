@@ -40,7 +40,7 @@ MOST_KEPT = 2_000
 LARGEST_DISCRETE_SCALE = 20
 # Beyond this standard deviation they are not summed one by one.
 WIDEST_DISCRETE = 2.0**13
-# Below this scale, the chance of any noise at all is less than 1e-27.
+# Below this scale, the probability of any noise at all is less than 1e-27.
 LEAST_SCALE = 1 / 64
 
 

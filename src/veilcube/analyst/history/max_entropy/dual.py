@@ -43,7 +43,7 @@ LARGEST_WEIGHT = 200.0
 class DualProblem:
     """What is to be maximised: queries in groups, their answers as ``shares`` π, noise and box.
 
-    ``noise`` is the standard deviation of each share, 0 where it is exact; ``prior`` each attribute's chances p0.
+    ``noise`` is the standard deviation of each share, 0 where it is exact; ``prior`` each attribute's probabilities p0.
     """
 
     groups: tuple[TableGroup, ...]

@@ -158,8 +158,8 @@ class TableLayout:
 class Chains:
     """Rows that are redrawn again and again: ``rows`` is (chains, attributes), in cell numbers.
 
-    ``prior`` gives each attribute's own chances (p0). The chains change as they move; each thread has its own stream of
-    random numbers, so the same seed gives the same rows on machines with equally many processors.
+    ``prior`` gives each attribute's own probabilities (p0). The chains change as they move; each thread has its own
+    stream of random numbers, so the same seed gives the same rows on machines with equally many processors.
     """
 
     def __init__(self, layout: TableLayout, prior: Sequence[Floats], rows: Rows, seed: int) -> None:
@@ -171,18 +171,18 @@ class Chains:
 
     @classmethod
     def drawn(cls, layout: TableLayout, prior: Sequence[Floats], chains: int, seed: int) -> "Chains":
-        """Start chains at rows of independent attributes with the prior's chances."""
+        """Start chains at rows of independent attributes, drawn from the prior."""
         random = np.random.default_rng([seed, THREADS, chains])
         columns = [draw_cells(law, random.random(chains)) for law in prior]
         return cls(layout, prior, np.stack(columns, axis=1).astype(np.int32), seed)
 
     def sweep(self, packed: Weights, times: int = 1) -> None:
-        """Redraw every attribute of every chain, so many times."""
+        """Redraw every attribute of every chain, ``times`` times."""
         for _ in range(times):
             self._move(packed, None)
 
     def collect(self, packed: Weights, times: int = 1) -> list[Floats]:
-        """Sweep and return the average of the chances over chains and sweeps: p's marginal over each table."""
+        """Sweep and return the average of the probabilities over chains and sweeps: p's marginal over each table."""
         sums = [np.zeros(int(self.layout.start[-1])) for _ in range(THREADS)]
         for _ in range(times):
             self._move(packed, sums)
@@ -213,7 +213,7 @@ class Chains:
 
 
 def draw_cells(chances: Floats, uniforms: Floats) -> Integers:
-    """Return one cell for each uniform number, with these chances (they need not add up to 1)."""
+    """Return one cell for each uniform number, with these probabilities (they need not add up to 1)."""
     running = np.cumsum(chances)
     found = np.searchsorted(running, uniforms * running[-1], side="right")
     return np.asarray(np.minimum(found, chances.size - 1), dtype=np.int64)

@@ -205,7 +205,7 @@ class _Terms:
 def descend_stochastically(
     problem: DualProblem, steps: int, rate: float, seed: int, progress: Callable[[float | None], None]
 ) -> Floats:
-    """Return the weights after so many rows."""
+    """Return the weights after ``steps`` rows."""
     terms, random = _collect_terms(problem), np.random.default_rng([seed, 3])
     sizes = np.array(problem.shape, dtype=np.int64)
     log_prior = np.concatenate([np.log(law) for law in problem.prior])

@@ -38,10 +38,10 @@ class Universe(Protocol):
         """Some rows of it, to evaluate what has no table."""
 
     def marginal(self, axes: tuple[int, ...]) -> Floats:
-        """Return the chance of every cell of some attributes, in the order of ``axes``, which must ascend."""
+        """Return the probability of every cell of some attributes, in the order of ``axes``, which must ascend."""
 
     def rows(self, count: int) -> Iterator[Rows]:
-        """Draw so many rows, a part at a time."""
+        """Draw ``count`` rows, a part at a time."""
 
 
 class ExactUniverse:
@@ -59,12 +59,12 @@ class ExactUniverse:
         return next(self.rows(_ROWS_AT_ONCE))
 
     def marginal(self, axes: tuple[int, ...]) -> Floats:
-        """Return the chance of every cell of some attributes."""
+        """Return the probability of every cell of some attributes."""
         others = tuple(axis for axis in range(self._chances.ndim) if axis not in axes)
         return np.asarray(self._chances.sum(axis=others))
 
     def rows(self, count: int) -> Iterator[Rows]:
-        """Draw rows in strata of equal chance, so that counts of any part lie close to what is expected; shuffled."""
+        """Draw rows in strata of equal probability, shuffled, so that counts of any part lie close to their mean."""
         flat = self._chances.ravel()
         for start in range(0, count, _ROWS_AT_ONCE):
             part = min(_ROWS_AT_ONCE, count - start)
@@ -92,7 +92,7 @@ class SampledUniverse:
         return self._pool
 
     def marginal(self, axes: tuple[int, ...]) -> Floats:
-        """Return the chance of every cell of some attributes: from a measured table if one has them, else pooled."""
+        """Return the probability of every cell of some attributes: from a measured table if any, else pooled."""
         layout = self._chains.layout
         holding = [place for place, table in enumerate(layout.tables) if set(axes) <= set(table)]
         if holding:

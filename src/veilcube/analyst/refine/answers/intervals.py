@@ -14,9 +14,10 @@ _UNTOUCHED = 1e-12
 
 
 def half_widths(before: Floats, after: Floats, confidence: float) -> Floats:
-    """Return the half-width of each interval in deviations; ``before`` and ``after`` are factors of the covariance.
+    """Return the half-width of each interval in standard deviations.
 
-    Where the noises depend on each other (``before`` is not diagonal) their weights are not known: normal noise.
+    ``before`` and ``after`` are factors of the covariance. Where the noises depend on each other (``before``
+    is not diagonal) their weights are not known: normal noise.
     """
     if before.shape[0] != before.shape[1] or np.count_nonzero(before - np.diag(np.diagonal(before))):
         return np.full(len(before), normal_quantile(confidence))

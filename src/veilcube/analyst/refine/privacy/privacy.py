@@ -154,7 +154,7 @@ def _study(
 def _sizes_before_cancelling(shares: Floats, weights: Floats, covariance: ArrayLike | None) -> Floats:
     """Return the size of the numbers that each entry of I - D B' is the difference of, in its own units.
 
-    The rounding of an entry of D is relative to the largest of its column, each in units of its answer's deviation.
+    The rounding of an entry of D is relative to the largest of its column, each in units of its answer's stddev.
     """
     size = len(shares)
     deviations = np.ones(size) if covariance is None else np.linalg.norm(read_factor(covariance, size), axis=1)

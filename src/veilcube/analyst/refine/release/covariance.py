@@ -53,7 +53,7 @@ class CellCovariance(CellMetric, Protocol):
         """The noise of unrefined answers."""
 
     def widening(self, cells: Integers) -> Floats:
-        """Return the factor of the deviations of questions about so many cells, for what theory does not cover."""
+        """Return the factor of the standard deviations of questions, by their number of cells, where theory ends."""
 
 
 def between(covariance: CellMetric, left: BoxSums, right: BoxSums, out: Floats | None = None) -> Floats:

@@ -55,9 +55,10 @@ class FactoredFacts:
 
 
 def factor_facts(build: Callable[[Floats], None], lengths: Floats, constants: Floats) -> FactoredFacts:
-    """Return the factored covariance of facts; ``build`` fills a matrix with G, ``lengths`` are the facts' deviations.
+    """Return the factored covariance of facts; ``build`` fills a matrix with G.
 
-    No deviation may be zero. ``build`` is called again if the facts turn out to depend on each other.
+    ``lengths`` are the facts' standard deviations, of which none may be zero. ``build`` is called again if the
+    facts turn out to depend on each other.
     """
     matrix = _scaled(build, lengths)
     triangle, problem = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
@@ -96,7 +97,7 @@ def _with_pivots(matrix: Floats, lengths: Floats, constants: Floats) -> Factored
 
 
 def _shares(found: FactoredFacts, along: Floats) -> Floats:
-    """Return α in units of the facts' deviations for a fact that lies at ``along`` in the kept ones' directions."""
+    """Return α, in units of the facts' standard deviations, for a fact at ``along`` in the kept ones' directions."""
     if not len(found.kept):
         return np.empty(0)
     return np.asarray(solve_triangular(found.triangle, along, lower=True, trans="T", check_finite=False))
