@@ -42,13 +42,14 @@ SUICIDE = (
     + """
 from dataclasses import replace
 from veilcube.curator.ledger import Ledger
+from veilcube.curator.mechanisms import Samplers
 from veilcube.curator.protected.table import ProtectedTable, private_view
 table = vc.protect(cube, ledger=sys.argv[1], dataset="people")
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[2] == "before drawing":
     view = private_view(table)
-    table = ProtectedTable(replace(view, desk=replace(view.desk, draw_noise=die)))
+    table = ProtectedTable(replace(view, desk=replace(view.desk, samplers=Samplers(die))))
 else:
     Ledger.keep = die
 print(int(table.noisy_count(epsilon="1/4").value), flush=True)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import veilcube as vc
 from support.seeded import SeededWords
+from veilcube.curator.mechanisms import Samplers
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
@@ -43,7 +44,7 @@ def protected(folder: Path, percent: int = 0) -> ProtectedTable:
     ledger.create("people", 10)
     cube = vc.Cube(SCHEMA, COUNTS)
     rows = PrivateRows(cube, cube.schema, cube.unit)
-    return ProtectedTable.whole(Desk(rows, ledger, "people", Neighbours.ADD_REMOVE, None, off_by(percent)))
+    return ProtectedTable.whole(Desk(rows, ledger, "people", Neighbours.ADD_REMOVE, None, Samplers(off_by(percent))))
 
 
 def has_scale(errors: NDArray[np.float64], scale: Fraction) -> bool:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from support.rank_laws import split_law
 from support.seeded import SeededWords
-from veilcube.curator.mechanisms.quantiles import draw_quantiles
+from veilcube.curator.mechanisms.protected.quantiles import draw_quantiles
 from veilcube.curator.sampling.rank import draw_ranks
 from veilcube.privacy.quantile_split import QuantileSplit
 from veilcube.privacy.rank_mechanisms import rank_distribution

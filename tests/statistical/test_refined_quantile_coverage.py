@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veilcube.curator.mechanisms.quantiles import read_quantiles_from_refined_tree
+from veilcube.curator.mechanisms.protected.quantiles import read_quantiles_from_refined_tree
 from veilcube.curator.sampling import discrete_laplace
 from veilcube.planner.quantiles import plan_quantiles
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Ledger, PartOf, StoredAnswer
+from veilcube.curator.mechanisms import Samplers
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
@@ -55,5 +56,5 @@ def no_noise(scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
 def recorded_table(cube: Cube, neighbours: str) -> tuple[ProtectedTable, list[Published]]:
     """Return a table whose measurements are noted without noise, and the list that they go to."""
     rows = PrivateRows(cube, cube.schema, cube.unit)
-    desk = RecordingDesk(rows, Ledger(Path("unused.db")), "d", Neighbours(neighbours), None, no_noise)
+    desk = RecordingDesk(rows, Ledger(Path("unused.db")), "d", Neighbours(neighbours), None, Samplers(no_noise))
     return ProtectedTable.whole(desk), desk.published

@@ -18,5 +18,4 @@ from .ledger import (
 )
 from .mechanisms import LinearMechanism as LinearMechanism, mechanism_for as mechanism_for
 from .protected import Desk as Desk, PrivateRows as PrivateRows, ProtectedTable as ProtectedTable
-from .sampling import discrete_laplace as discrete_laplace
 from .tables import find_files as find_files

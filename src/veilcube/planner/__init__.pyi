@@ -19,6 +19,7 @@ from .quantiles import (
     QuantileChoice as QuantileChoice,
     QuantileMethod as QuantileMethod,
     QuantilePlan as QuantilePlan,
+    QuantileWay as QuantileWay,
     plan_by_total as plan_by_total,
     plan_quantiles as plan_quantiles,
     quantile_widths as quantile_widths,

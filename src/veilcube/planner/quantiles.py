@@ -18,12 +18,13 @@ tree far above (docs/decisions/0008-distributive.md has the measurements). The n
 ``QuantileChoice`` buys a noisy one with a small share of epsilon first.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from math import log, pi, sqrt
 from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 
@@ -32,7 +33,17 @@ from veilcube.laws import widest_deviations
 from veilcube.planner.planning import Plan, plan
 from veilcube.planner.staged import can_stage
 from veilcube.planner.tree import Tree
-from veilcube.privacy import EpsilonLike, QuantileSplit, read_epsilon, scale_for
+from veilcube.privacy import (
+    ChoiceEvent,
+    EpsilonLike,
+    Event,
+    LaplaceEvent,
+    ParallelEvent,
+    QuantileSplit,
+    SequentialEvent,
+    read_epsilon,
+    scale_for,
+)
 from veilcube.query import Workload
 from veilcube.schema import Ordinal, Schema
 from veilcube.system import Floats, Integers, show
@@ -66,6 +77,10 @@ class QuantileMethod(StrEnum):
     REFINED = "refined"
 
 
+# Measures how many rows there are with noise of a scale, once that is paid for.
+NoisyRows: TypeAlias = Callable[[Fraction], int]
+
+
 @dataclass(frozen=True)
 class QuantilePlan:
     """How quantiles will be found, and by how many rows each way is expected to miss on average.
@@ -86,6 +101,32 @@ class QuantilePlan:
     def expected_miss(self) -> float:
         """The mean number of rows that the chosen method is expected to miss by."""
         return self.expected_misses[self.method]
+
+    @property
+    def name(self) -> str:
+        """The word that stored questions call it by."""
+        return str(self.method)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether places are drawn, and nothing else: their intervals then follow from the plan alone."""
+        return self.method is QuantileMethod.SPLIT
+
+    @property
+    def plans(self) -> "tuple[QuantilePlan, ...]":
+        """Everything that may be carried out."""
+        return (self,)
+
+    def plan_for(self, count_rows: NoisyRows) -> "QuantilePlan":
+        """Return what is carried out; no number of rows is asked for."""
+        return self
+
+    def event(self, steps: int) -> Event:
+        """Return what is done to the data where so many rows may come or go with one unit."""
+        counted = {QuantileMethod.TREE: self.tree, QuantileMethod.REFINED: self.refined}.get(self.method)
+        if counted is not None:
+            return _for_steps(counted.event, steps)
+        return SequentialEvent(tuple(ChoiceEvent(budget * steps) for budget in self.budgets))
 
     def reach(self, places: int, confidence: float) -> Floats:
         """Return, for each quantile, a number of rows that the split misses it by at most with this probability.
@@ -117,9 +158,52 @@ class QuantileChoice:
         """The quantiles that are looked for."""
         return self.many.split
 
+    @property
+    def name(self) -> str:
+        """The word that stored questions call it by."""
+        return "by total"
+
+    @property
+    def is_split(self) -> bool:
+        """Whether places are drawn, and nothing else: never, since it is not known before."""
+        return False
+
+    @property
+    def plans(self) -> tuple[QuantilePlan, ...]:
+        """Everything that may be carried out."""
+        return self.few, self.many
+
+    def plan_for(self, count_rows: NoisyRows) -> QuantilePlan:
+        """Return what is carried out, by a noisy number of rows."""
+        return self.way_for(count_rows(self.total_scale))
+
+    def event(self, steps: int) -> Event:
+        """Return what is done to the data where so many rows may come or go with one unit.
+
+        The way that is not taken is as if done to no rows at all, so the two are parallel.
+        """
+        either = ParallelEvent((self.few.event(steps), self.many.event(steps)))
+        return SequentialEvent((LaplaceEvent(steps, self.total_scale), either))
+
     def way_for(self, noisy_rows: int) -> QuantilePlan:
         """Return the way that should miss by less where there are about ``noisy_rows`` rows."""
         return self.few if noisy_rows <= self.border else self.many
+
+
+QuantileWay: TypeAlias = QuantilePlan | QuantileChoice
+
+
+def _for_steps(event: Event, steps: int) -> Event:
+    """Return an event of Laplace noise that was planned for one row as one for so many rows: the noise is the same."""
+    match event:
+        case LaplaceEvent(sensitivity, scale):
+            return LaplaceEvent(sensitivity * steps, scale)
+        case SequentialEvent(events):
+            return SequentialEvent(tuple(_for_steps(inner, steps) for inner in events))
+        case ParallelEvent(events):
+            return ParallelEvent(tuple(_for_steps(inner, steps) for inner in events))
+        case ChoiceEvent(epsilon):
+            return ChoiceEvent(epsilon * steps)
 
 
 def require_method(method: object) -> None:
@@ -165,9 +249,7 @@ def plan_quantiles(
     return QuantilePlan(split, budget, QuantileMethod(chosen), budgets, MappingProxyType(misses), tree, refined)
 
 
-def plan_by_total(
-    cells: int, quantiles: Sequence[object], epsilon: EpsilonLike, *, steps: int = 1
-) -> QuantileChoice | QuantilePlan:
+def plan_by_total(cells: int, quantiles: Sequence[object], epsilon: EpsilonLike, *, steps: int = 1) -> QuantileWay:
     """Return two ways to choose between by a noisy number of rows; a single one where that number cannot matter."""
     budget = read_epsilon(epsilon)
     rest = budget * (1 - SHARE_OF_TOTAL)

@@ -20,7 +20,6 @@ from veilcube.curator import (
     Receipt,
     Source,
     Tally,
-    discrete_laplace,
     mechanism_for,
 )
 from veilcube.errors import CapacityError, LedgerError, PlanError, TableError
@@ -111,8 +110,8 @@ def _measure(counted: Cube | Tally, chosen: Plan, account: tuple[Ledger, str] | 
 
 def _carry_out(counted: Cube | Tally, chosen: Plan, receipt: Receipt) -> tuple[NoisyMeasurement, ...]:
     if isinstance(counted, Tally):
-        return LinearMechanism().measure(counted, chosen, receipt, discrete_laplace)
-    return mechanism_for(chosen).measure(counted, chosen, receipt, discrete_laplace)
+        return LinearMechanism().measure(counted, chosen, receipt)
+    return mechanism_for(chosen).measure(counted, chosen, receipt)
 
 
 def _out_of_memory(account: tuple[Ledger, str] | None) -> str:

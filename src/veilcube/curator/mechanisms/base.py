@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
+from veilcube.curator.sampling import discrete_laplace
 from veilcube.errors import PrivacyError
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyStatement
 from veilcube.record import NoisyMeasurement
 
-# Draws independent discrete Laplace noise of one scale in a given shape. Only ``curator.sampling`` makes one for
-# production; the conformance suite passes recorders in its place.
+# Draws independent discrete Laplace noise of one scale in a given shape. Production code uses that of
+# ``curator.sampling``, which mechanisms alone may import; the conformance suite passes recorders in its place.
 NoiseSampler: TypeAlias = Callable[[Fraction, tuple[int, ...]], NDArray[np.int64]]
 
 
@@ -34,9 +35,12 @@ class Mechanism(Protocol):
         """Return how many 64-bit words ``measure`` holds at most beside the counts: asked before the charge."""
 
     def measure(
-        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
+        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler = discrete_laplace
     ) -> tuple[NoisyMeasurement, ...]:
-        """Redeem the receipt of a committed charge, then draw noise and return what may be published."""
+        """Redeem the receipt of a committed charge, then draw noise and return what may be published.
+
+        Only checks of a mechanism pass ``draw_noise``: no code outside this package holds a sampler.
+        """
 
 
 def claim_for(plan: Plan, proof: str) -> PrivacyStatement:

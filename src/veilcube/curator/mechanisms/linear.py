@@ -14,6 +14,7 @@ from math import prod
 from veilcube.curator.cube import Cube, Tally
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
+from veilcube.curator.sampling import discrete_laplace
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyStatement
 from veilcube.record import NoisyMeasurement
@@ -34,7 +35,7 @@ class LinearMechanism:
         return prod(plan.operator.measurement_shape) + plan.operator.words_to_apply
 
     def measure(
-        self, cube: Cube | Tally, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
+        self, cube: Cube | Tally, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler = discrete_laplace
     ) -> tuple[NoisyMeasurement, ...]:
         """Return exact integers plus exact integer noise; the charge is redeemed before the first random bit."""
         redeem_for(receipt, self.claim(plan))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
+from veilcube.curator.sampling import discrete_laplace
 from veilcube.errors import PlanError
 from veilcube.laws import DiscreteLaplace
 from veilcube.operators import Blocks, IdentityOperator, RegionCounts
@@ -42,7 +43,7 @@ class AdaptiveMechanism:
         return WORDS_PER_CELL[partition] * plan.schema.cells
 
     def measure(
-        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
+        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler = discrete_laplace
     ) -> tuple[NoisyMeasurement, ...]:
         """Return both measurements; the charge is redeemed before the first random bit."""
         redeem_for(receipt, self.claim(plan))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
-from veilcube.curator.sampling import joint_laplace, sharpened_laplace
+from veilcube.curator.sampling import discrete_laplace, joint_laplace, sharpened_laplace
 from veilcube.errors import PlanError
 from veilcube.laws import DiscreteLaplace, JointLaplace, SharpenedLaplace
 from veilcube.operators import HalvingTree, NodeCounts
@@ -55,7 +55,7 @@ class StagedTreeMechanism:
         return WORDS_PER_CELL * plan.schema.cells
 
     def measure(
-        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
+        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler = discrete_laplace
     ) -> tuple[NoisyMeasurement, ...]:
         """Return the measurements of all steps; the charge is redeemed before the first random bit."""
         redeem_for(receipt, self.claim(plan))

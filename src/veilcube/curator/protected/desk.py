@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from veilcube.curator.ledger import Ledger, PartOf, StoredAnswer
-from veilcube.curator.mechanisms import NoiseSampler, redeem_for
+from veilcube.curator.mechanisms import Samplers, redeem_for
 from veilcube.curator.protected.rows import PrivateRows
-from veilcube.curator.sampling import discrete_laplace
 from veilcube.errors import BudgetExceededError, PrivacyError
 from veilcube.privacy import Neighbours, PrivacyStatement, PrivacyUnit, Private, paid_for
 from veilcube.record import Question
@@ -21,6 +20,7 @@ from veilcube.record import Question
 class Desk(Private):
     """What all tables that come from one protected table share: the rows, the account that pays, and the noise.
 
+    ``samplers`` is handed on to mechanisms, which alone draw from it.
     ``instead`` may tell, for a question that the budget refuses, what public history can answer.
     """
 
@@ -29,7 +29,7 @@ class Desk(Private):
     dataset: str
     neighbours: Neighbours
     analyst: str | None = None
-    draw_noise: NoiseSampler = field(default=discrete_laplace, repr=False)
+    samplers: Samplers = field(default_factory=Samplers, repr=False)
     instead: Callable[[Question], str | None] | None = field(default=None, repr=False)
 
     @property

@@ -1,46 +1,26 @@
 """Distributive queries on a protected table: each part under parallel composition, then a merge.
 
-Claim: one row lies in one part, also where the asked attribute itself cuts the table. So adding or removing it changes
-one part's value, or scores, by at most the declared sensitivity s; an exchanged row changes two parts, or one of them
-twice. Noise of scale (that change)/epsilon on every part, or a draw by permute-and-flip from the scores, is
-epsilon-differentially private for all parts together (docs/proofs/rank.md, Theorem 3), and merging what was published
-costs nothing. The promise rests on the declared sensitivity; that of a ready-made sum over bins is in the parts of one
-that their middles are counted in, and so is its noise. The query's functions run on exact counts: they are the
-curator's code and must do nothing but compute. They run after the charge, and whatever goes wrong in them is told by
-one sentence that is always the same.
+What is published of each part, and what it costs, stands in ``curator.mechanisms.protected.distributive``; merging what
+was published costs nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, sqrt
-from typing import TypeVar
 from uuid import uuid4
 
 import numpy as np
 
+from veilcube.curator.mechanisms import ChosenPartsMechanism, NoisyPartsMechanism
 from veilcube.curator.protected.view import View
-from veilcube.curator.sampling import ROUNDING_GRID, draw_cheapest
-from veilcube.errors import PrivacyError, QueryError
+from veilcube.errors import QueryError
 from veilcube.laws import DiscreteLaplace, half_widths
-from veilcube.privacy import (
-    ChoiceEvent,
-    EpsilonLike,
-    LaplaceEvent,
-    PrivacyStatement,
-    RankCosts,
-    leaves_no_trace,
-    read_epsilon,
-    scale_for,
-    unit_sensitivity,
-)
+from veilcube.privacy import EpsilonLike, leaves_no_trace, read_epsilon
 from veilcube.query import Answer, CellNumbers, DistributiveQuery, cell_numbers, read_confidence
 from veilcube.record import Question
 from veilcube.system import Integers
 
-Result = TypeVar("Result")
-
-PROOF = "docs/proofs/rank.md#theorem-3"
 MOST_PARTS = 2**16
 
 
@@ -111,44 +91,34 @@ def ask_distributive(
         )
     query = query.fitted(parts.numbers)
     query.require_distributive(parts.numbers.numbers)
-    change = unit_sensitivity(query.sensitivity, 2 * query.sensitivity, table.desk.unit, table.desk.neighbours)
     details = {"query": query.name, "attribute": attribute, "by": list(by), "asked": uuid4().hex}
     question = Question(table.desk.rows.schema, table.region, "distributive", details)
-    if query.is_finite:
-        return _choose(parts, query, question, price, change, confidence)
-    scale = scale_for(price, change)
-    statement = PrivacyStatement(price, table.desk.neighbours, table.desk.unit, LaplaceEvent(change, scale), PROOF)
-    is_linear = query.is_linear
+    ask = _choose if query.is_finite else _measure
+    return _in_ones(ask(parts, query, question, price, confidence), query)
+
+
+def _measure(parts: _Parts, query: DistributiveQuery, question: Question, price: Fraction, confidence: float) -> Answer:
+    """Measure a number for each part, and merge the noisy numbers."""
+    table = parts.table
+    noisy = NoisyPartsMechanism.claiming(query, price, table.protection)
+    merge = _merge_linear if query.is_linear else _merge
 
     def draw() -> list[int]:
-        exact = _of_each_part(query.value_of, parts.each(parts.exact_rows()))
-        noise = table.desk.draw_noise(scale, (len(exact),)).tolist()
-        return [value + error for value, error in zip(exact, noise, strict=True)]
+        return noisy.draw(parts.each(parts.exact_rows()), table.desk.samplers)
 
-    stored, noise = table.measure(question, statement, draw), DiscreteLaplace(scale)
-    merge = _merge_linear if is_linear else _merge
-    return _in_ones(merge(query, list(stored.values), noise, confidence, stored.statement.words), query)
+    stored = table.measure(question, noisy.statement, draw)
+    return merge(query, list(stored.values), DiscreteLaplace(noisy.scale), confidence, stored.statement.words)
 
 
-def _choose(
-    parts: _Parts, query: DistributiveQuery, question: Question, price: Fraction, change: int, confidence: float
-) -> Answer:
+def _choose(parts: _Parts, query: DistributiveQuery, question: Question, price: Fraction, confidence: float) -> Answer:
     """Draw a value of the finite domain for each part, and merge the draws."""
-    table, domain = parts.table, np.array(query.output, dtype=np.int64)
-    statement = PrivacyStatement(price, table.desk.neighbours, table.desk.unit, ChoiceEvent(price), PROOF)
-    rate = price / (2 * change)
-    if rate < Fraction(1, ROUNDING_GRID):
-        raise PrivacyError("epsilon is too small to draw with; use at least 2**-55 times what one unit may change")
-
-    def draw() -> list[int]:
-        scores = _of_each_part(query.scores_of, parts.each(parts.exact_rows()))
-        return [draw_cheapest(RankCosts(score.max() - score, rate)) for score in scores]
-
-    stored = table.measure(question, statement, draw)
+    domain = np.array(query.output, dtype=np.int64)
+    chosen = ChosenPartsMechanism.claiming(query, price, parts.table.protection)
+    stored = parts.table.measure(question, chosen.statement, lambda: chosen.draw(parts.each(parts.exact_rows())))
     value = float(query.merge_all([int(domain[place]) for place in stored.values]))
     is_inside = domain[0] <= value <= domain[-1]
     low, high = (float(domain[0]), float(domain[-1])) if is_inside else (-inf, inf)
-    return _in_ones(Answer(value, low, high, confidence, float("nan"), stored.statement.words), query)
+    return Answer(value, low, high, confidence, float("nan"), stored.statement.words)
 
 
 def _in_ones(answer: Answer, query: DistributiveQuery) -> Answer:
@@ -158,25 +128,6 @@ def _in_ones(answer: Answer, query: DistributiveQuery) -> Answer:
         return answer
     value, low, high, stddev = (end / parts for end in (answer.value, answer.low, answer.high, answer.stddev))
     return replace(answer, value=value, low=low, high=high, stddev=stddev)
-
-
-def _of_each_part(
-    function: Callable[[Integers, Integers], Result], parts: Iterable[tuple[Integers, Integers]]
-) -> list[Result]:
-    """Run a query's function on the exact rows of every part; what it raises could carry counts and goes no further."""
-    try:
-        return [function(numbers, rows) for numbers, rows in parts]
-    except KeyboardInterrupt:
-        is_stopped = True
-    except BaseException:
-        is_stopped = False
-    # Raised out here, where the exception of the function is no longer the context of the new one.
-    if is_stopped:
-        raise KeyboardInterrupt
-    raise QueryError(
-        "the part of the distributive query failed on the table, or gave something else than whole numbers within its "
-        "bounds, and was paid for; correct the function on made-up rows, which it must accept with any counts"
-    )
 
 
 def _merge_linear(

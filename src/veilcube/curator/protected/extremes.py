@@ -1,8 +1,6 @@
-"""Maxima, minima and k-th ranks of a protected table, drawn from the domain that the schema and the conditions leave.
+"""Maxima, minima and k-th ranks of a protected table, over the domain that the schema and the conditions leave.
 
-Claim: a draw is epsilon-differentially private (docs/proofs/rank.md, Theorems 1 and 2) for one row added, removed or
-exchanged. A person with at most m rows is at most m such steps, so each step gets epsilon/m; in a part of a partition
-an exchanged row may leave one part and enter another, which is two steps.
+What is drawn, and what it costs, stands in ``curator.mechanisms.protected.ranks``.
 """
 
 from collections.abc import Sequence
@@ -13,18 +11,14 @@ from numbers import Integral
 import numpy as np
 
 from veilcube.curator.ledger import StoredAnswer
+from veilcube.curator.mechanisms import RankMechanism
 from veilcube.curator.protected.view import View
-from veilcube.curator.sampling import ROUNDING_GRID, draw_rank
-from veilcube.errors import PrivacyError, QueryError
+from veilcube.errors import QueryError
 from veilcube.privacy import (
     MOST_ROWS,
-    ChoiceEvent,
     EpsilonLike,
-    Event,
     Neighbours,
-    PrivacyStatement,
     RankMethod,
-    SequentialEvent,
     leaves_no_trace,
     rank_reach,
     read_epsilon,
@@ -34,10 +28,6 @@ from veilcube.query import RankAnswer, ends_of_cells, read_confidence, value_of_
 from veilcube.record import Question
 from veilcube.schema import Ordinal
 from veilcube.system import Integers, read_flag
-
-PROOF = "docs/proofs/rank.md#theorem-2"
-# The sampler needs a rate of one step of its grid, and a rate is at least a fifth of epsilon.
-SMALLEST_EPSILON = Fraction(8, ROUNDING_GRID)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +60,6 @@ class Ladder:
         """Return them so that the first rank is the last place. PRIVATE."""
         counts = self.exact_counts()
         return counts if is_from_top else counts[::-1]
-
-    @property
-    def steps(self) -> int:
-        """How many rows may come, go or be exchanged when one unit changes, over all parts of a partition."""
-        crosses = self.table.is_part and self.table.desk.neighbours is Neighbours.REPLACE
-        return self.table.desk.unit.max_rows * (2 if crosses else 1)
-
-    def statement(self, epsilon: Fraction, event: Event, proof: str) -> PrivacyStatement:
-        """Return the promise about the rows in view."""
-        desk = self.table.desk
-        return PrivacyStatement(epsilon, desk.neighbours, desk.unit, event, proof)
 
     def question(self, kind: str, details: dict[str, object]) -> Question:
         """Return the question under which an answer is stored."""
@@ -128,68 +107,28 @@ def ask_rank(
     """Draw the value of a rank, or return a stored draw; with a share for the interval also its ends."""
     price, confidence, fresh = read_epsilon(epsilon), read_confidence(confidence), read_flag(fresh, "fresh")
     ladder = Ladder.of(table, attribute)
-    draws = _draws(asked, price, ladder, confidence)
-    events = tuple(ChoiceEvent(budget * ladder.steps) for _, budget, _ in draws)
-    statement = ladder.statement(price, events[0] if len(events) == 1 else SequentialEvent(events), PROOF)
+    steps = table.protection.changed_rows
+    ranks = RankMechanism.claiming(
+        asked.rank,
+        asked.method,
+        price,
+        table.protection,
+        share=asked.share,
+        values=ladder.cells.size,
+        confidence=confidence,
+    )
     # The same epsilon buys less accuracy where it is divided among more steps, so their number is part of the question.
-    details = asked.details() | {"steps": ladder.steps} | ({"confidence": confidence} if asked.share else {})
+    details = asked.details() | {"steps": steps} | ({"confidence": confidence} if asked.share else {})
     question = ladder.question("rank", details)
 
     def fits(places: Sequence[int]) -> bool:
-        return len(places) == len(draws) and all(0 <= place < ladder.cells.size for place in places)
+        return len(places) == ranks.size and all(0 <= place < ladder.cells.size for place in places)
 
-    stored = None if fresh else table.desk.recall(question, statement, (), fits)
+    stored = None if fresh else table.desk.recall(question, ranks.statement, (), fits)
     if stored is None:
         _require_rank(ladder, asked.rank)
-        stored = table.measure(question, statement, lambda: _drawn(ladder.climbed(asked.is_from_top), draws))
+        stored = table.measure(question, ranks.statement, lambda: ranks.draw(ladder.climbed(asked.is_from_top)))
     return _answer(ladder, asked, stored, confidence)
-
-
-def _draws(
-    asked: RankQuestion, price: Fraction, ladder: Ladder, confidence: float
-) -> list[tuple[int, Fraction, RankMethod]]:
-    """Return rank, epsilon for one row and mechanism of every draw: the answer, then its ends.
-
-    An end is drawn for a rank that is g rows off, g one more than a draw misses by at most: it then lies on its side of
-    the true value. A rank nearer to the top than g has no upper end but the domain's. What cannot be drawn is refused
-    here, before it is paid for.
-    """
-    each = price / ladder.steps
-    both = each * asked.share
-    if min(each - both, both / 2 if asked.share else each) < SMALLEST_EPSILON:
-        raise PrivacyError(
-            "epsilon, or its share for an interval, is too small to draw with; use at least 2**-52 for a row of a unit"
-        )
-    if not asked.share:
-        return [(asked.rank, each, asked.method)]
-    method, size = RankMethod.PERMUTE_AND_FLIP, ladder.cells.size
-    sure = 1 - (1 - confidence) / 2
-    off = rank_reach(size, both / 2, sure, method) + 1
-    if asked.rank > off:
-        ends = [(asked.rank + off, both / 2, method), (asked.rank - off, both / 2, method)]
-    else:
-        ends = [(asked.rank + rank_reach(size, both, confidence, method) + 1, both, method)]
-    if ends[0][0] > MOST_ROWS:
-        raise QueryError("an end of the interval would be a rank above 2**53; use a larger share, or interval=None")
-    return [(asked.rank, each - both, asked.method), *ends]
-
-
-def _drawn(climbed: Integers, draws: Sequence[tuple[int, Fraction, RankMethod]]) -> list[int]:
-    """Draw the answer from the rows, and its ends from the rows and public ones below them."""
-    (rank, epsilon, method), *ends = draws
-    value = draw_rank(climbed, epsilon, rank, method)
-    return [value, *(draw_rank(_with_public_rows(climbed, k), share, k, way) for k, share, way in ends)]
-
-
-def _with_public_rows(climbed: Integers, rank: int) -> Integers:
-    """Return the rows with as many public ones at the lowest value as the rank, so that there is a row of this rank.
-
-    Without them, a rank beyond all rows is drawn from an almost flat law. The same rows more keep neighbours what they
-    are. Rows at the lowest value matter only until the rank is reached, so what is missing has the law of all of them.
-    """
-    longer = climbed.copy()
-    longer[0] += max(rank - int(climbed.sum()), 0)
-    return longer
 
 
 def _answer(ladder: Ladder, asked: RankQuestion, stored: StoredAnswer, confidence: float) -> RankAnswer:
@@ -197,7 +136,7 @@ def _answer(ladder: Ladder, asked: RankQuestion, stored: StoredAnswer, confidenc
     value = int(ladder.cells[places[0]])
     first, last = _ends(ladder, asked, places[1:], value)
     low, high = ends_of_cells(ladder.ordinal, first, last)
-    spent = stored.statement.epsilon * (1 - asked.share) / ladder.steps
+    spent = stored.statement.epsilon * (1 - asked.share) / ladder.table.protection.changed_rows
     rows = rank_reach(ladder.cells.size, spent, confidence, asked.method)
     return RankAnswer(value_of_cell(ladder.ordinal, value), low, high, confidence, rows, stored.statement.words)
 

@@ -1,8 +1,7 @@
-"""The private view of a protected table: which rows are in view, and the one way by which noise gets to see them.
+"""The private view of a protected table: which rows are in view, and the one way by which mechanisms get to see them.
 
-Claim: each measurement is an integer vector with independent discrete Laplace noise whose scale is its sensitivity over
-epsilon (docs/proofs/protected-tables.md, Theorem 1); measurements compose by adding up, those of parts of one partition
-by the dearest part (Theorems 2 and 3).
+Measurements compose by adding up, those of parts of one partition by the dearest part
+(docs/proofs/protected-tables.md, Theorems 2 and 3); what one of them costs, its mechanism says.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,26 +9,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from veilcube.curator.ledger import PartOf, StoredAnswer
+from veilcube.curator.mechanisms import Protection, SumsMechanism
 from veilcube.curator.protected.answering import answer_moment
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.parts import cell_of, part_of, require_inside
 from veilcube.errors import QueryError
-from veilcube.privacy import (
-    EpsilonLike,
-    LaplaceEvent,
-    PrivacyStatement,
-    Private,
-    leaves_no_trace,
-    read_epsilon,
-    scale_for,
-    unit_sensitivity,
-)
+from veilcube.privacy import EpsilonLike, PrivacyStatement, Private, leaves_no_trace, read_epsilon
 from veilcube.query import Answer, Answers, read_confidence
 from veilcube.record import Moment, Question
 from veilcube.schema import Attribute, Box, Region, Schema
 from veilcube.system import Integers, read_flag
-
-PROOF = "docs/proofs/protected-tables.md#theorem-1"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +61,11 @@ class View(Private):
         """
         return bool(self.within)
 
+    @property
+    def protection(self) -> Protection:
+        """What mechanisms promise about the rows in view: public."""
+        return Protection(self.desk.unit, self.desk.neighbours, self.is_part)
+
     def narrowed(self, chosen: Region) -> "View":
         """Return the rows that lie in a region over the attributes in view as well."""
         return replace(self, region=self.region.intersect(self._lifted(chosen)))
@@ -110,13 +104,18 @@ class View(Private):
             self.schema.axis(name)
         names = [self.every_attribute.names[axis] for axis in by or ()]
         moment = Moment.ask(self.every_attribute, self.region, powers, names, is_mean=is_mean)
-        statement, scale = self._claim(moment, price)
+        sums = SumsMechanism.claiming(moment, price, self.protection)
+        question, statement, scales = moment.question, sums.statement, (sums.scale,)
         stored = None
         if not fresh:
-            stored = self.desk.recall(moment.question, statement, (scale,), lambda values: len(values) == moment.size)
+            stored = self.desk.recall(question, statement, scales, lambda values: len(values) == moment.size)
         if stored is None:
             self.desk.rows.require_room(moment.axes)
-            stored = self.measure(moment.question, statement, lambda: self._noisy(moment, scale), (scale,))
+
+            def draw() -> list[int]:
+                return sums.draw(self.desk.rows.counts_within(self.region, moment.axes), self.desk.samplers)
+
+            stored = self.measure(question, statement, draw, scales)
         return answer_moment(moment, stored, confidence, by)
 
     def measure(
@@ -142,19 +141,6 @@ class View(Private):
         if len(set(axes)) != len(axes):
             raise QueryError("an attribute is named twice; name each one once")
         return axes
-
-    def _claim(self, moment: Moment, epsilon: Fraction) -> tuple[PrivacyStatement, Fraction]:
-        exchange = 2 * moment.heaviest if self.is_part else moment.heaviest_exchange
-        # Where nothing can change, as for the number of rows that "replace" makes public, noise for 1 does no harm.
-        sensitivity = max(unit_sensitivity(moment.heaviest, exchange, self.desk.unit, self.desk.neighbours), 1)
-        scale = scale_for(epsilon, sensitivity)
-        event = LaplaceEvent(sensitivity, scale)
-        return PrivacyStatement(epsilon, self.desk.neighbours, self.desk.unit, event, PROOF), scale
-
-    def _noisy(self, moment: Moment, scale: Fraction) -> list[int]:
-        exact = moment.exact(self.desk.rows.counts_within(self.region, moment.axes))
-        noise = self.desk.draw_noise(scale, (len(exact),)).tolist()
-        return [value + error for value, error in zip(exact, noise, strict=True)]
 
     def _lifted(self, chosen: Region) -> Region:
         """Return a region over the attributes in view as one over all attributes."""

@@ -11,7 +11,7 @@ from support.seeded import SeededWords
 from veilcube.analyst.estimate.polya.posterior import PosteriorEstimate
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms.quantiles import (
+from veilcube.curator.mechanisms.protected.quantiles import (
     ReadQuantiles,
     _posterior_widths,
     draw_quantiles,

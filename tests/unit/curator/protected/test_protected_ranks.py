@@ -121,7 +121,8 @@ def test_each_row_of_a_unit_gets_its_part_of_epsilon(
 ) -> None:
     spent: list[Fraction] = []
     monkeypatch.setattr(
-        "veilcube.curator.protected.extremes.draw_rank", lambda _, epsilon, rank, method: spent.append(epsilon) or rank
+        "veilcube.curator.mechanisms.protected.ranks.draw_rank",
+        lambda _, epsilon, rank, method: spent.append(epsilon) or rank,
     )
     table = make(neighbours, unit=unit)
     table.noisy_max("age", epsilon=1)

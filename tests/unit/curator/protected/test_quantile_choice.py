@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import veilcube as vc
+from veilcube.curator.mechanisms import Samplers
+from veilcube.curator.mechanisms.protected.quantiles import PROOFS
 from veilcube.curator.protected.desk import Desk
-from veilcube.curator.protected.quantiles import CHOICE_PROOF, ask_quantiles
+from veilcube.curator.protected.quantiles import ask_quantiles
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable, private_view
 from veilcube.curator.sampling import discrete_laplace
@@ -54,7 +56,9 @@ def make(tmp_path: Path, recorder: Recorder) -> Make:
         hidden = PrivacyUnit.row() if unit is None else unit
         counts = np.full(SCHEMA.shape, each // 2)
         rows = PrivateRows(vc.Cube(SCHEMA, counts, hidden), SCHEMA, hidden)
-        return ProtectedTable.whole(Desk(rows, ledger, "people", Neighbours.read(neighbours), draw_noise=recorder))
+        return ProtectedTable.whole(
+            Desk(rows, ledger, "people", Neighbours.read(neighbours), samplers=Samplers(recorder))
+        )
 
     return build
 
@@ -100,7 +104,7 @@ def test_all_noise_that_is_drawn_stands_in_the_event_that_was_charged(
     assert steps * 2 / SHARE_OF_TOTAL in recorder.scales
     assert epsilon_of(statement.event) <= Fraction(1, 2)
     assert epsilon_of(statement.event) > Fraction(499, 1000)
-    assert statement.proof == CHOICE_PROOF
+    assert statement.proof == PROOFS["by total"]
 
 
 def test_the_event_of_a_choice_is_read_back_as_it_was(make: Make) -> None:
@@ -130,7 +134,7 @@ def test_a_public_number_of_rows_saves_the_budget_for_it(
     ask_quantiles(private_view(table), "pay", PERCENTILES, 1, "auto", 0.95, False, rows=rows)
     assert (len(recorder.drawn) == 1) is draws_at_once
     assert 1 / SHARE_OF_TOTAL not in recorder.scales
-    assert only_statement(table).proof != CHOICE_PROOF
+    assert only_statement(table).proof != PROOFS["by total"]
     assert epsilon_of(only_statement(table).event) > Fraction(999, 1000)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import veilcube as vc
 from support.protected import recorded_table
-from veilcube.curator.protected.extremes import _with_public_rows
+from veilcube.curator.mechanisms.protected.ranks import _with_public_rows
 from veilcube.curator.protected.table import ProtectedTable
 from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy.rank_mechanisms import rank_distribution

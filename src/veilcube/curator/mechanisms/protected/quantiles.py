@@ -1,12 +1,14 @@
 """Many quantiles of one attribute with one budget: by recursive splitting, or read from a tree or a refined tree.
 
-Claims: the split is epsilon-differentially private for one row added or removed, epsilon the sum of the levels' budgets
-(docs/proofs/rank.md, Theorem 4); what is drawn and what it costs stand in ``veilcube.privacy.quantile_split``. The tree
-is the linear mechanism (docs/proofs/linear.md, Theorem 1), a refined tree what docs/proofs/refined-tree.md, Theorem 1,
-is about; their quantiles are post-processing.
+Claims: the split is epsilon-differentially private, epsilon the sum of the levels' budgets (docs/proofs/rank.md,
+Theorem 4); what is drawn and what it costs stand in ``veilcube.privacy.quantile_split``. The tree is the linear
+mechanism (docs/proofs/linear.md, Theorem 1), a refined tree spends epsilon along every path
+(docs/proofs/refined-tree.md, Theorem 1); their quantiles are post-processing. A noisy number of rows, of sensitivity 1,
+may choose between two of them (docs/proofs/rank.md, Theorem 5). All are stated for one row that comes or goes; an
+exchanged row is two such steps, a person with at most m rows m of them, and each step gets its part of epsilon.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -17,15 +19,68 @@ from scipy.optimize import isotonic_regression
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.base import NoiseSampler
+from veilcube.curator.mechanisms.protected.base import Protection, Samplers
 from veilcube.curator.mechanisms.staged import StagedTreeMechanism
 from veilcube.curator.sampling import RandomWords, draw_cheapest, drawable
 from veilcube.errors import PrivacyError
 from veilcube.laws import normal_quantile
 from veilcube.operators import HalvingTree
-from veilcube.planner import Plan, quantile_widths
+from veilcube.planner import Plan, QuantileMethod, QuantilePlan, QuantileWay, quantile_widths
 from veilcube.polya_tree import WIDENING, MeasuredTree, Reconciled, learn, node_values
-from veilcube.privacy import QuantileSplit, SplitNode, slots_for, split_costs, spread_rows
+from veilcube.privacy import (
+    SLOTS_IN_ALL,
+    PrivacyStatement,
+    QuantileSplit,
+    SplitNode,
+    slots_for,
+    split_costs,
+    spread_rows,
+)
 from veilcube.system import Floats, Integers
+
+PROOFS: Mapping[str, str] = {
+    "split": "docs/proofs/rank.md#theorem-4",
+    "tree": "docs/proofs/linear.md#theorem-1",
+    "refined": "docs/proofs/refined-tree.md#theorem-1",
+    "by total": "docs/proofs/rank.md#theorem-5",
+}
+
+
+@dataclass(frozen=True)
+class QuantileMechanism:
+    """Finds quantiles in the way that was planned."""
+
+    way: QuantileWay
+    statement: PrivacyStatement
+
+    @classmethod
+    def claiming(cls, way: QuantileWay, protection: Protection) -> "QuantileMechanism":
+        """Return the mechanism that finds quantiles in a way that was planned for all rows that move with a unit."""
+        return cls(way, protection.statement(way.epsilon, way.event(protection.moved_rows), PROOFS[way.name]))
+
+    def require_drawable(self) -> None:
+        """Refuse, before it is paid for, a split with a draw whose epsilon is too small."""
+        for plan in self.way.plans:
+            if plan.is_split:
+                require_drawable(plan.split, plan.budgets)
+
+    def draw(self, counts: Integers, confidence: float, samplers: Samplers) -> list[int]:
+        """Return what is stored: the places alone if draws of a split were planned, else all that was read."""
+
+        def count_rows(scale: Fraction) -> int:
+            return int(counts.sum()) + int(samplers.draw_noise(scale, (1,))[0])
+
+        found = _measure(self.way.plan_for(count_rows), counts, confidence, samplers.draw_noise)
+        return found.places if self.way.is_split else found.flat
+
+
+def _measure(plan: QuantilePlan, counts: Integers, confidence: float, draw_noise: NoiseSampler) -> "ReadQuantiles":
+    quantiles = plan.split.quantiles
+    if plan.method is QuantileMethod.TREE and plan.tree is not None:
+        return read_quantiles_from_tree(counts, quantiles, plan.tree, confidence, draw_noise)
+    if plan.method is QuantileMethod.REFINED and plan.refined is not None:
+        return read_quantiles_from_refined_tree(counts, quantiles, plan.refined, confidence, draw_noise)
+    return ReadQuantiles.of_draws(draw_quantiles(counts, plan.split, plan.budgets), plan, counts.size, confidence)
 
 
 def draw_quantiles(
@@ -70,6 +125,24 @@ class ReadQuantiles:
     first: list[int]
     last: list[int]
     rows: list[int]
+
+    @classmethod
+    def of_draws(cls, places: list[int], plan: QuantilePlan, size: int, confidence: float) -> "ReadQuantiles":
+        """Return draws of a split among so many places, which know of no ends but the domain's."""
+        number = len(places)
+        reach = plan.reach(max(size, SLOTS_IN_ALL), confidence).astype(np.int64)
+        return cls(places, [0] * number, [size - 1] * number, reach.tolist())
+
+    @classmethod
+    def of_flat(cls, values: Sequence[int]) -> "ReadQuantiles":
+        """Return what ``flat`` is of."""
+        number = len(values) // 4
+        return cls(*(list(values[start : start + number]) for start in range(0, 4 * number, number)))
+
+    @property
+    def flat(self) -> list[int]:
+        """All of it, one list after the other: as it is stored."""
+        return self.places + self.first + self.last + self.rows
 
 
 def read_quantiles_from_tree(
