@@ -31,7 +31,7 @@ lint: setup
 
 # How large the rooms are, whether imports enter by doors, and what still asks for types.
 house: setup
-	$(BIN)/python tools/house.py --all
+	$(BIN)/python -m tools.house --all
 
 # Writes what the reference pages take from the code; a test fails when they are out of date.
 reference: setup

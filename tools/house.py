@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from tools.samplers import held_samplers
+
 ROOT = Path(__file__).parents[1] / "src" / "veilcube"
 PACKAGE = "veilcube"
 MOST_IN_A_FOLDER, MOST_LINES, MOST_FUNCTION_LINES, MOST_TYPE_QUESTIONS = 12, 400, 40, 8
@@ -175,6 +177,7 @@ def measured(house: House) -> dict[str, tuple[list[str], int]]:
         f"functions of more than {MOST_FUNCTION_LINES} lines": (longest, 0),
         "imports past a door": (house.past_doors(), 0),
         "cycles between folders": (house.cycles(), 0),
+        "samplers held outside the mechanisms": (held_samplers(house), 0),
         "questions for types of strategies, designs, operators, noise": (house.type_questions(), MOST_TYPE_QUESTIONS),
     }
 
