@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veilcube.errors import PlanError, TableError
-from veilcube.operators import Axes, MarginalsOperator, Operator
+from veilcube.errors import TableError
+from veilcube.operators import Axes, Operator
 from veilcube.privacy import LARGEST_TABLE, PrivacyUnit, Private, leaves_no_trace
 from veilcube.schema import Schema
 from veilcube.system import read_kind
@@ -115,12 +115,7 @@ class Tally(Private):
 
     def measured_by(self, operator: Operator) -> NDArray[np.int64]:
         """Return the exact measurements of the marginals that were counted; only mechanisms may ask."""
-        if not isinstance(operator, MarginalsOperator) or operator.tables != self._tables:
-            raise PlanError("other tables were counted than the plan measures; count for this plan")
-        measured = self._counts.copy()
-        for times, part in zip(operator.multipliers, operator.parts(measured), strict=True):
-            part[...] *= times
-        return measured
+        return operator.apply_to_tables(self._tables, self._counts)
 
     def __repr__(self) -> str:
         return f"Tally({len(self._tables)} tables over {len(self._schema)} attributes, exact counts not shown)"

@@ -13,6 +13,7 @@ from veilcube.planner.quantiles import (
     plan_by_total,
     plan_quantiles,
 )
+from veilcube.privacy import epsilon_of
 
 NINE = [i / 10 for i in range(1, 10)]
 PERCENTILES = [i / 100 for i in range(1, 100)]
@@ -87,3 +88,30 @@ def test_the_noise_on_the_total_is_small_beside_the_border() -> None:
     choice = plan_by_total(64, PERCENTILES, 1)
     assert isinstance(choice, QuantileChoice)
     assert choice.total_scale < choice.border / 30
+
+
+def never_asked(scale: Fraction) -> int:
+    pytest.fail("a number of rows was asked for")
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("method", list(QuantileMethod))
+def test_a_single_way_is_carried_out_without_asking_for_rows_and_its_event_costs_epsilon(
+    method: QuantileMethod, steps: int
+) -> None:
+    plan = plan_quantiles(256, NINE, "1/3", method=method, steps=steps)
+    assert plan.plan_for(never_asked) is plan
+    assert (plan.plans, plan.name, plan.is_split) == ((plan,), method.value, method is QuantileMethod.SPLIT)
+    assert epsilon_of(plan.event(steps)) == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_choice_asks_once_for_rows_with_its_own_noise_and_its_event_costs_epsilon(steps: int) -> None:
+    choice = plan_by_total(256, PERCENTILES, "1/3", steps=steps)
+    for rows in (int(choice.border), int(choice.border) + 1):
+        asked: list[Fraction] = []
+        taken = choice.plan_for(lambda scale, asked=asked, rows=rows: asked.append(scale) or rows)
+        assert asked == [choice.total_scale]
+        assert taken is choice.way_for(rows)
+    assert (choice.plans, choice.name, choice.is_split) == ((choice.few, choice.many), "by total", False)
+    assert epsilon_of(choice.event(steps)) == Fraction(1, 3)

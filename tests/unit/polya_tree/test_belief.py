@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from support.posterior_draws import draw_cells
 
 from support.dense_posterior import DensePosterior
+from support.posterior_draws import draw_cells
 from veilcube.operators import HalvingTree
 from veilcube.operators.staged.halving import SIDES, AxisCodes
 from veilcube.polya_tree import Belief, MeasuredTree, NodeValues, SplitLaw, learn, propagate

@@ -1,9 +1,9 @@
 """Draws of the joint posterior: their means, variances and covariances, and their independence of everything else."""
 
 import numpy as np
-from support.posterior_draws import draw_cells
 
 from support.dense_posterior import DensePosterior
+from support.posterior_draws import draw_cells
 from veilcube.operators import HalvingTree
 from veilcube.operators.staged.halving import AxisCodes
 from veilcube.polya_tree import MeasuredTree, NodeValues, SplitLaw, propagate

@@ -7,7 +7,7 @@ small table.
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Protocol, TypeAlias
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.sampling import discrete_laplace
-from veilcube.errors import PrivacyError
+from veilcube.errors import PlanError, PrivacyError
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyStatement
 from veilcube.record import NoisyMeasurement
@@ -23,6 +23,9 @@ from veilcube.record import NoisyMeasurement
 # Draws independent discrete Laplace noise of one scale in a given shape. Production code uses that of
 # ``curator.sampling``, which mechanisms alone may import; the conformance suite passes recorders in its place.
 NoiseSampler: TypeAlias = Callable[[Fraction, tuple[int, ...]], NDArray[np.int64]]
+
+
+DesignT = TypeVar("DesignT")
 
 
 class Mechanism(Protocol):
@@ -41,6 +44,19 @@ class Mechanism(Protocol):
 
         Only checks of a mechanism pass ``draw_noise``: no code outside this package holds a sampler.
         """
+
+
+class MechanismFor(Generic[DesignT]):
+    """A mechanism for the plans of one kind of design: ``planned_by`` tells users which strategy gives it."""
+
+    design: type[DesignT]
+    planned_by: str
+
+    def design_of(self, plan: Plan) -> DesignT:
+        """Return a plan's design as the kind that this mechanism carries out; refuses a plan of another kind."""
+        if not isinstance(plan.design, self.design):
+            raise PlanError(f"the plan is not for this mechanism; plan with {self.planned_by}")
+        return plan.design
 
 
 def claim_for(plan: Plan, proof: str) -> PrivacyStatement:

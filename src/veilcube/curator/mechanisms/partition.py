@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
+from veilcube.curator.mechanisms.base import MechanismFor, NoiseSampler, claim_for, redeem_for
 from veilcube.curator.sampling import discrete_laplace
-from veilcube.errors import PlanError
 from veilcube.laws import DiscreteLaplace
 from veilcube.operators import Blocks, IdentityOperator, RegionCounts
 from veilcube.partitions import grow_regions, kd_regions, smooth, smoothed_difference_stddev
@@ -30,8 +29,11 @@ PROOF = "docs/proofs/adaptive.md#theorem-1"
 WORDS_PER_CELL = {"blocks": 4, "grow": 6, "kd": 9}
 
 
-class AdaptiveMechanism:
+class AdaptiveMechanism(MechanismFor[AdaptiveDesign]):
     """Measures the cells, chooses regions from what it published, and measures those."""
+
+    design = AdaptiveDesign
+    planned_by = "Adaptive()"
 
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return the promise: the plan's epsilon, by two measurements of which the second follows from the first."""
@@ -39,17 +41,14 @@ class AdaptiveMechanism:
 
     def words_to_measure(self, plan: Plan) -> int:
         """Return a multiple of the cells: noisy cells, smoothed ones, labels, and what a search for regions holds."""
-        partition = plan.design.partition if isinstance(plan.design, AdaptiveDesign) else "kd"
-        return WORDS_PER_CELL[partition] * plan.schema.cells
+        return WORDS_PER_CELL[self.design_of(plan).partition] * plan.schema.cells
 
     def measure(
         self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler = discrete_laplace
     ) -> tuple[NoisyMeasurement, ...]:
         """Return both measurements; the charge is redeemed before the first random bit."""
         redeem_for(receipt, self.claim(plan))
-        design = plan.design
-        if not isinstance(design, AdaptiveDesign):
-            raise PlanError("the plan is not for an adaptive release; plan with Adaptive()")
+        design = self.design_of(plan)
         of_cells, of_regions = map(DiscreteLaplace, design.scales(plan.epsilon, plan.step_sensitivity))
         every_cell = IdentityOperator(plan.schema.shape, plan.schema.names)
         noisy = draw_noise(of_cells.scale, every_cell.measurement_shape)

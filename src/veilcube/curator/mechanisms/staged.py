@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms.base import NoiseSampler, claim_for, redeem_for
+from veilcube.curator.mechanisms.base import MechanismFor, NoiseSampler, claim_for, redeem_for
 from veilcube.curator.sampling import discrete_laplace, joint_laplace, sharpened_laplace
 from veilcube.errors import PlanError
 from veilcube.laws import DiscreteLaplace, JointLaplace, SharpenedLaplace
@@ -40,9 +40,11 @@ Sharpener: TypeAlias = Callable[[Integers, Sequence[Fraction], Fraction], Intege
 
 
 @dataclass(frozen=True)
-class StagedTreeMechanism:
+class StagedTreeMechanism(MechanismFor[StagedDesign]):
     """Measures step by step and decides from what it has published where to go on."""
 
+    design = StagedDesign
+    planned_by = "Tree(refine=True)"
     draw_jointly: JointSampler = joint_laplace
     sharpen: Sharpener = sharpened_laplace
 
@@ -59,7 +61,7 @@ class StagedTreeMechanism:
     ) -> tuple[NoisyMeasurement, ...]:
         """Return the measurements of all steps; the charge is redeemed before the first random bit."""
         redeem_for(receipt, self.claim(plan))
-        tree, design = HalvingTree.of(plan.schema), _design_of(plan)
+        tree, design = HalvingTree.of(plan.schema), self.design_of(plan)
         refinement = _Course(cube.exact_counts, tree, draw_noise, self.draw_jointly, self.sharpen)
         spending = (plan.epsilon, plan.step_sensitivity)
         active = np.arange(tree.nodes(design.levels[0]))
@@ -93,12 +95,6 @@ def _without_surveyed(
     for above, nodes in _highest(tree, level, active[is_rich], design.surveyed[-1], is_whole=True):
         refinement.measure_below(above, nodes, design.surveyed_scales(above, *spending))
     return active[~is_rich]
-
-
-def _design_of(plan: Plan) -> StagedDesign:
-    if not isinstance(plan.design, StagedDesign):
-        raise PlanError("the plan is not for a refined tree; plan with Tree(refine=True)")
-    return plan.design
 
 
 class _Course:

@@ -28,5 +28,6 @@ from .protocol import (
     Operator as Operator,
     OperatorDefaults as OperatorDefaults,
     OperatorReader as OperatorReader,
+    other_tables as other_tables,
 )
 from .rows import queries_of_one_term as queries_of_one_term, queries_of_products as queries_of_products

@@ -4,14 +4,14 @@ An operator A maps the exact counts x (integers, one per cell) to measurements A
 noise stays exact). Noise of one law is added to every measurement; ``variance_*`` are in units of that law's variance.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.errors import QueryError
+from veilcube.errors import PlanError, QueryError
 from veilcube.operators.base.moments import LinearAnswers
 from veilcube.query import LinearQueries
 from veilcube.schema import Region, Schema
@@ -41,6 +41,12 @@ class Operator(Protocol):
 
     def apply(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the exact measurements A x of exact counts x."""
+
+    def apply_to_tables(self, tables: Sequence[tuple[int, ...]], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the exact measurements from the exact counts of some tables of attributes, one after the other.
+
+        An operator refuses tables from which it cannot tell what it measures.
+        """
 
     def adjoint(self, measurements: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the transposed map applied to measurements."""
@@ -86,8 +92,17 @@ class Operator(Protocol):
         """Return the operator with the arrays that a file kept."""
 
 
+def other_tables() -> PlanError:
+    """Return the refusal of tables from which an operator cannot tell what it measures."""
+    return PlanError("other tables were counted than the plan measures; count for this plan")
+
+
 class OperatorDefaults:
-    """What an operator says that has no arrays, answers nothing alone, and whose rows nobody reads as queries."""
+    """What an operator says that needs every cell, has no arrays, and answers nothing alone."""
+
+    def apply_to_tables(self, tables: Sequence[tuple[int, ...]], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Refuse: no tables are enough."""
+        raise other_tables()
 
     @property
     def answers(self) -> LinearAnswers | None:

@@ -5,4 +5,5 @@ from .components import (
     require_few_tables as require_few_tables,
     table_precisions as table_precisions,
 )
-from .tables import MarginalsOperator as MarginalsOperator, read_marginals as read_marginals
+from .reading import read_marginals as read_marginals
+from .tables import MarginalsOperator as MarginalsOperator

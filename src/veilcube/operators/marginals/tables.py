@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import PlanError, QueryError
-from veilcube.operators.base import Moments, NeighbourName, OperatorDefaults
+from veilcube.operators.base import Moments, NeighbourName, OperatorDefaults, other_tables
 from veilcube.operators.marginals.components import (
     Axes,
     block_norms,
@@ -36,9 +36,7 @@ from veilcube.query import LinearQueries
 from veilcube.schema import Region, Schema
 from veilcube.system import Floats, Integers
 
-MOST_AXES = 64
 LARGEST_MULTIPLIER = 2**31
-LARGEST_MEASUREMENT = 2**40
 # What is left of a query outside the measured components, relative to its size, before it counts as not measured.
 _ROUNDING = 1e-9
 
@@ -112,6 +110,15 @@ class MarginalsOperator(OperatorDefaults):
         measured = np.empty(self.measurement_shape, dtype=np.int64)
         for table, times, part in zip(self.tables, self.multipliers, self.parts(measured), strict=True):
             part[...] = times * cells.sum(axis=outside(table, cells.ndim))
+        return measured
+
+    def apply_to_tables(self, tables: Sequence[Axes], counts: Integers) -> Integers:
+        """Return the same from the counts of its tables alone, one table after the other."""
+        if tuple(tables) != self.tables:
+            raise other_tables()
+        measured = counts.copy()
+        for times, part in zip(self.multipliers, self.parts(measured), strict=True):
+            part[...] *= times
         return measured
 
     def adjoint(self, measurements: Floats) -> Floats:
@@ -372,24 +379,3 @@ class MarginalsOperator(OperatorDefaults):
         held = f"marginals over {self.k} attributes" if self.chosen is None else f"{len(self.chosen)} chosen marginals"
         allowed = f"at most {self.k}" if self.chosen is None else "those that stand together in one of them"
         return f"the release holds {held}, which do not determine {asked}; ask about {allowed}"
-
-
-def read_marginals(data: Mapping[str, object]) -> MarginalsOperator:
-    """Rebuild from ``to_dict``; the data is untrusted."""
-    shape, attributes, k, multipliers = (data[key] for key in ("shape", "attributes", "k", "multipliers"))
-    chosen = data.get("tables")
-    if not isinstance(shape, list) or not isinstance(attributes, list) or not isinstance(multipliers, list):
-        raise ValueError("shape, attributes and multipliers must be lists")
-    if not all(type(size) is int and 0 < size <= LARGEST_MEASUREMENT for size in shape) or len(shape) > MOST_AXES:
-        raise ValueError("sizes must be whole numbers above 0")
-    if type(k) is not int or not isinstance(chosen, list | None) or (chosen and not isinstance(chosen[0], list)):
-        raise ValueError("k must be a whole number, and tables lists of axes")
-    tables = None if chosen is None else tuple(tuple(table) for table in chosen)
-    names = tuple(str(name) for name in attributes)
-    try:
-        operator = MarginalsOperator(tuple(shape), names, k, tuple(multipliers), tables)
-    except PlanError as problem:
-        raise ValueError(str(problem)) from problem
-    if operator.measurement_shape[0] > LARGEST_MEASUREMENT:
-        raise ValueError("the tables are larger than any file")
-    return operator

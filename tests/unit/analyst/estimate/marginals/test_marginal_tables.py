@@ -14,6 +14,7 @@ from veilcube.analyst.estimate.marginals.tables import MarginalsEstimate
 from veilcube.curator.counting import Source, count
 from veilcube.errors import PlanError, QueryError
 from veilcube.laws.noise import DiscreteLaplace
+from veilcube.operators import IdentityOperator
 from veilcube.operators.marginals.tables import MarginalsOperator
 from veilcube.query import read_query
 
@@ -90,8 +91,9 @@ def test_tables_are_counted_as_the_cube_would_be() -> None:
         np.testing.assert_array_equal(tally.measured_by(operator), cube.measured_by(operator))
         assert tally.exact_rows == cube.exact_rows == 3
         assert "exact counts not shown" in repr(tally)
-    with pytest.raises(PlanError, match="other tables"):
-        tally.measured_by(OPERATORS[0])
+    for other in (OPERATORS[0], IdentityOperator(SCHEMA.shape, SCHEMA.names)):
+        with pytest.raises(PlanError, match="other tables"):
+            tally.measured_by(other)
 
 
 def test_a_person_is_capped_before_tables_are_counted() -> None:
