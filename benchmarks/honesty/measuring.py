@@ -113,7 +113,7 @@ def measure(
 
 
 def _plain_stddev(release: vc.Release) -> float:
-    """Return the standard deviation of the total by least squares, which refined trees have under the posterior."""
+    """Return the standard deviation of the total by least squares, which staged trees have under the posterior."""
     plain, posterior = LeastSquares(), Posterior()
     if plain.can_read(release.record):
         return float(release.count(estimator=plain.name).stddev)

@@ -1,4 +1,4 @@
-"""The checks of mechanisms that publish step by step (docs/proofs/refined-tree.md), as plain functions.
+"""The checks of mechanisms that publish step by step (docs/proofs/staged-tree.md), as plain functions.
 
 What they publish at a step depends on earlier outputs, so a pair of neighbours is compared output by output: given the
 outputs, all parts and scales are fixed, and the log-ratio of their probabilities is a sum over the parts. A value that
@@ -19,7 +19,7 @@ from conformance.members import MechanismMember
 from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube
-from veilcube.curator.mechanisms import AdaptiveMechanism, partition as adaptive, staged as refined_tree
+from veilcube.curator.mechanisms import AdaptiveMechanism, partition as adaptive, staged as staged_tree
 from veilcube.curator.sampling import discrete_laplace, joint_laplace, sharpened_laplace
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyUnit, epsilon_of
@@ -160,7 +160,7 @@ def every_course(member: MechanismMember, schema: Schema, chosen: Plan) -> Itera
         with pytest.MonkeyPatch.context() as patch:
             for name in ("stops", "is_small", "is_rich"):
                 decide = getattr(decisions, name)
-                patch.setattr(refined_tree._Course, name, lambda *given, decide=decide: decide(*given))
+                patch.setattr(staged_tree._Course, name, lambda *given, decide=decide: decide(*given))
             published = measure(member, cube, chosen, RecordedNoise(1))
         course = tuple((nodes_of(part), part.noise.scale) for part in published)
         if course not in seen:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from support.refined_trees import EveryLevel, RichLevels
+from support.staged_trees import EveryLevel, RichLevels
 from support.tree_strategies import PlainTree
 from veilcube.analyst.estimate.base.protocol import Estimator
 from veilcube.analyst.estimate.linear.least_squares import LeastSquares
@@ -85,8 +85,8 @@ MECHANISMS = (
 )
 # Mechanisms that publish step by step and choose each step by what they have published.
 ADAPTIVE = (
-    MechanismMember("refined tree", EveryLevel(), StagedTreeMechanism()),
-    MechanismMember("refined tree with rich nodes", RichLevels(), StagedTreeMechanism()),
+    MechanismMember("staged tree", EveryLevel(), StagedTreeMechanism()),
+    MechanismMember("staged tree with rich nodes", RichLevels(), StagedTreeMechanism()),
     MechanismMember("blocks", BLOCKS, AdaptiveMechanism()),
     MechanismMember("grown regions", GROWN, AdaptiveMechanism()),
 )

@@ -15,7 +15,7 @@ from conformance.adaptive import (
 from conformance.checks import plan_of
 from conformance.members import ADAPTIVE, MechanismMember
 from conformance.small_tables import SCHEMAS
-from support.refined_trees import EveryLevel
+from support.staged_trees import EveryLevel
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms import (
@@ -23,7 +23,7 @@ from veilcube.curator.mechanisms import (
     NoiseSampler,
     StagedTreeMechanism,
     partition as adaptive,
-    staged as refined_tree,
+    staged as staged_tree,
 )
 from veilcube.errors import ReleaseFileError
 from veilcube.planner import Adaptive, Plan
@@ -121,20 +121,20 @@ def test_refunds_five_percent_too_large_fail() -> None:
 
 
 def test_going_on_below_nodes_that_stopped_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refined_tree, "_children", lambda tree, *_: np.arange(tree.nodes(_[-1])))
+    monkeypatch.setattr(staged_tree, "_children", lambda tree, *_: np.arange(tree.nodes(_[-1])))
     # Either the cost shows, or a node is sharpened twice from one value, which no release may hold.
     with pytest.raises((AssertionError, ReleaseFileError), match=r"exceeds epsilon|do not fit"):
         check_losses(REFINED, "1", "add-remove", ROW)
 
 
 def test_refunding_no_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refined_tree, "_highest", lambda *_: [])
+    monkeypatch.setattr(staged_tree, "_highest", lambda *_: [])
     with pytest.raises(AssertionError):
         check_every_path_spends_all(REFINED, "1")
 
 
 def test_refunding_an_ancestor_whose_other_cells_go_on_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refined_tree, "_highest", lambda tree, *_: [(tree.depth, np.zeros(1, dtype=np.int64))])
+    monkeypatch.setattr(staged_tree, "_highest", lambda tree, *_: [(tree.depth, np.zeros(1, dtype=np.int64))])
     with pytest.raises(AssertionError, match="exceeds epsilon"):
         check_losses(REFINED, "1", "add-remove", ROW)
 
@@ -175,6 +175,6 @@ def test_stops_that_look_at_exact_counts_fail(monkeypatch: pytest.MonkeyPatch) -
         in_order = self._exact.reshape(-1)[self.tree.order]
         return np.add.reduceat(in_order, self.tree.starts(level))[active] < 1
 
-    monkeypatch.setattr(refined_tree._Course, "stops", peeking)
+    monkeypatch.setattr(staged_tree._Course, "stops", peeking)
     with pytest.raises(AssertionError, match=r"depends|published about a neighbour"):
         check_steps_depend_on_outputs_only(REFINED, "1", "add-remove", seed=7)

@@ -21,7 +21,7 @@ STRATEGIES = {
     "identity": vc.Identity(),
     "tree": vc.Tree(refine=False),
     "binary tree": vc.Tree(branching=2, refine=False),
-    "refined tree": vc.Tree(),
+    "staged tree": vc.Tree(),
     "wavelet": vc.Wavelet(flat=()),
     "wavelet with flat names": vc.Wavelet(flat=("job",)),
     "thresholded wavelet": vc.Wavelet(flat=(), threshold=True),

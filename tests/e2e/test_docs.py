@@ -77,7 +77,7 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=800,
     )
     assert finished.returncode == 0, finished.stdout + finished.stderr
 

@@ -60,7 +60,7 @@ SPENDER = (
     PREPARE
     + """
 from veilcube.errors import BudgetExceededError
-table = vc.protect(cube, ledger=vc.Ledger(sys.argv[1], timeout=120), dataset="people")
+table = vc.protect(cube, ledger=vc.Ledger(sys.argv[1], timeout=60), dataset="people")
 part = table.partition("sex")[sys.argv[2]]
 print("ready", flush=True)
 sys.stdin.readline()
@@ -133,7 +133,7 @@ def test_racing_processes_spend_the_budget_exactly_and_no_more(tmp_path: Path) -
         racer.stdin.write("go\n")
         racer.stdin.flush()
     for racer in racers:
-        out, _ = racer.communicate(timeout=120)
+        out, _ = racer.communicate(timeout=800)
         answered += int(out)
     history = ledger.history("people")
     assert ledger.budget("people").spent == 1 == sum(charge.epsilon for charge in history)

@@ -13,7 +13,7 @@ MEGABYTES = (20, 100, 300, 360, 420, 500, 600, 700, 800, 1000, 1400, 3000)
 
 def outcomes(folder: Path, shape: str, strategy: str) -> list[str]:
     command = [sys.executable, str(SCRIPT), str(folder), shape, strategy, *map(str, MEGABYTES)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=280).stdout.splitlines()
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=800).stdout.splitlines()
 
 
 @pytest.mark.parametrize(

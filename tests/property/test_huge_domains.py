@@ -51,7 +51,7 @@ def ends_at_once(work: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["auto", "identity", "tree", "refined tree", "wavelet", "adaptive", "kd tree", "marginals", "matched"]
+    "strategy", ["auto", "identity", "tree", "staged tree", "wavelet", "adaptive", "kd tree", "marginals", "matched"]
 )
 def test_plans_end_at_once(schema: vc.Schema, strategy: str) -> None:
     ends_at_once(lambda: vc.plan(schema, 1, strategy))

@@ -42,7 +42,7 @@ def run_veilcube(*words: str, cwd: Path, env: Mapping[str, str] | None = None) -
         env=os.environ | dict(env or {}),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=800,
         check=False,
     )
     return Finished(done.returncode, done.stdout, done.stderr)

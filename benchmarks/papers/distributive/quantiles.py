@@ -147,7 +147,7 @@ def judge_contests(contests: Sequence[Contest]) -> list[Verdict]:
         best, error = one.best_other
         note = (
             f"rows missed: ours {one.ours:.1f} ± {one.ours_error:.1f}, independent {one.independent:.0f}, "
-            f"tree {one.tree:.1f} ± {one.tree_error:.1f}, refined tree {one.refined:.1f} ± {one.refined_error:.1f}"
+            f"tree {one.tree:.1f} ± {one.tree_error:.1f}, staged tree {one.refined:.1f} ± {one.refined_error:.1f}"
         )
         ratio = one.ours / best if best > 0 else float("inf")
         spread = ratio * ((one.ours_error / one.ours) ** 2 + (error / best) ** 2) ** 0.5 if best > 0 < one.ours else 0.0

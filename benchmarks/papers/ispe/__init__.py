@@ -6,7 +6,7 @@ errors    the default (blocks, shrunken) beside the identity and beside least sq
 coverage  95% intervals on blocks, grown regions and kd boxes: cells, the regions themselves, small and large ranges
 speed     256 x 256 x 16 cells end to end beside numpy's Laplace noise, and range queries a second
 figures   the paper's figures 7 to 23: budget split, smoothing passes, threshold, method, query size, two levels
-rivals    the default beside kd boxes, grown regions, trees (consistency), wavelets and the refined tree
+rivals    the default beside kd boxes, grown regions, trees (consistency), wavelets and the staged tree
 arrays    the default beside "auto" on the DPBench arrays of --data, summed to 64 x 64
 
 Four tables: smooth (two bumps), random (uniform counts), age x hours (rounded hours, a spike at 40) and age x education

@@ -46,7 +46,7 @@ SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 # The cells' share: equal, and geometric (2^(h-L-1) of L = 2 levels, made to sum to one) either way round.
 EQUAL, GEOMETRIC, REVERSED = 1 / 2, 2 / 3, 1 / 3
 SHRUNKEN = "shrunken"
-TREE, KD, REFINED, WAVELET, GROWN = "tree", "kd", "refined tree", "wavelet", "grown regions"
+TREE, KD, REFINED, WAVELET, GROWN = "tree", "kd", "staged tree", "wavelet", "grown regions"
 
 
 @dataclass(frozen=True)

@@ -25,5 +25,5 @@ ARMS: tuple[Arm, ...] = (
     LEAST_SQUARES,
     Arm("tree, non-negative", Tree(refine=False), "nonnegative"),
     Arm("tree, posterior", Tree(refine=False), "posterior"),
-    Arm("refined tree, posterior", Tree(refine=True), "posterior"),
+    Arm("staged tree, posterior", Tree(refine=True), "posterior"),
 )

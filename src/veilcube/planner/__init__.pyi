@@ -23,7 +23,7 @@ from .quantiles import (
     plan_by_total as plan_by_total,
     plan_quantiles as plan_quantiles,
     quantile_widths as quantile_widths,
-    require_method as require_method,
+    read_method as read_method,
 )
 from .staged import StagedDesign as StagedDesign, has_like_neighbours as has_like_neighbours
 from .tree import Tree as Tree

@@ -58,7 +58,7 @@ class _Matching(MeasuredOnce):
 _NAMED: Mapping[str, Callable[[], Strategy]] = {
     "identity": Identity,
     "tree": lambda: Tree(refine=False),
-    "refined tree": Tree,
+    "staged tree": Tree,
     "marginals": Marginals,
     "matched": _Matching,
     "wavelet": Wavelet,
@@ -67,12 +67,17 @@ _NAMED: Mapping[str, Callable[[], Strategy]] = {
 }
 
 
+# What a staged tree was called before; programs that say so go on.
+_EARLIER_WORDS = {"refined tree": "staged tree"}
+
+
 def named_strategy(strategy: "Strategy | str") -> Strategy | None:
     """Return the strategy that a user means; None for ``"auto"``, which allows all."""
     if isinstance(strategy, str):
-        if strategy != "auto" and strategy not in _NAMED:
+        name = _EARLIER_WORDS.get(strategy, strategy)
+        if name != "auto" and name not in _NAMED:
             raise PlanError(f"the strategy '{strategy}' is not known; use 'auto' or one of {', '.join(_NAMED)}")
-        return None if strategy == "auto" else _NAMED[strategy]()
+        return None if name == "auto" else _NAMED[name]()
     if isinstance(strategy, type) or not hasattr(strategy, "operator"):
         raise PlanError("a strategy is 'auto', a name, or an object such as veilcube.Identity()")
     return strategy

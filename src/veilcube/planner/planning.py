@@ -70,7 +70,7 @@ class Candidate:
 class Plan:
     """What to measure, with how much noise, and the error of its least-squares answers.
 
-    It is exact for strategies that measure once. For a refined tree it is that of the same tree when nothing stops.
+    It is exact for strategies that measure once. For a staged tree it is that of the same tree when nothing stops.
     """
 
     schema: Schema
@@ -247,7 +247,7 @@ def _cheapest(plans: Sequence[Plan], error: float, confidence: float) -> Plan:
 def choose(plans: Sequence[Plan]) -> Plan:
     """Return the plan to carry out among those that were compared.
 
-    That is the one with the least expected error of least squares, unless a refined tree comes near: its error is
+    That is the one with the least expected error of least squares, unless a staged tree comes near: its error is
     planned as if nothing could be refunded and nothing learned from the shape of the data, and turns out lower.
     """
     better = [option for option in plans if option.design.gain > 1]

@@ -1,4 +1,4 @@
-"""Many quantiles with one budget: by a recursive split, from a tree of counts or from a refined tree.
+"""Many quantiles with one budget: by a recursive split, from a tree of counts or from a staged tree.
 
 Symbols: as in ``veilcube.privacy.quantile_split``. Where rows lie evenly around a quantile, a draw of a node with the
 share f and the budget epsilon_l misses by Laplace noise of scale 2g/epsilon_l rows, g = max(f, 1 - f). A quantile is
@@ -12,7 +12,7 @@ exact; r is taken as if rows lay evenly. Both figures follow from public facts a
 quantiles, epsilon and the rows that a unit may bring. Neither sees that a value which many rows share is hard to miss,
 which helps both.
 
-A refined tree read by its posterior gains from cells that are like their neighbours, which only matters where noise
+A staged tree read by its posterior gains from cells that are like their neighbours, which only matters where noise
 hides the cells: it wins up to about MOST_ROWS_IN_NOISE for the product epsilon · rows / cells, and loses to a plain
 tree far above (docs/decisions/0008-distributive.md has the measurements). The number of rows may be private, so a
 ``QuantileChoice`` buys a noisy one with a small share of epsilon first.
@@ -55,7 +55,7 @@ _CELLS_PLANNED_AT_ONCE = 2**16
 MOST_CELLS_OF_A_TREE = 2**22
 # Fewer cells leave little to refine; on more, the posterior takes seconds and gained nothing that could be measured.
 _CELLS_TO_REFINE = range(2**6, 2**14 + 1)
-# Up to how many rows a cell, in units of 1/epsilon, a refined tree misses by less: measured, like the part of its
+# Up to how many rows a cell, in units of 1/epsilon, a staged tree misses by less: measured, like the part of its
 # least-squares error that its posterior leaves where rows are few.
 MOST_ROWS_IN_NOISE = 120
 _POSTERIOR_LEAVES = 0.6
@@ -69,12 +69,16 @@ _MEAN_OF_NORMAL = sqrt(2 / pi)
 _PLACES = np.linspace(-0.05, 0.05, 33)
 
 
+# What a staged tree was called before; programs that say so go on.
+_EARLIER_WORD = "refined"
+
+
 class QuantileMethod(StrEnum):
-    """``split``: recursive draws. ``tree``: read from counts of nested ranges. ``refined``: from those of some only."""
+    """``split``: recursive draws. ``tree``: read from counts of nested ranges. ``staged``: from those of some only."""
 
     SPLIT = "split"
     TREE = "tree"
-    REFINED = "refined"
+    STAGED = "staged"
 
 
 # Measures how many rows there are with noise of a scale, once that is paid for.
@@ -85,7 +89,7 @@ NoisyRows: TypeAlias = Callable[[Fraction], int]
 class QuantilePlan:
     """How quantiles will be found, and by how many rows each way is expected to miss on average.
 
-    ``budgets`` holds epsilon for one row at each level of the split; ``tree`` and ``refined`` plan the counts for one
+    ``budgets`` holds epsilon for one row at each level of the split; ``tree`` and ``staged`` plan the counts for one
     row as well, if they were needed.
     """
 
@@ -95,7 +99,7 @@ class QuantilePlan:
     budgets: tuple[Fraction, ...]
     expected_misses: Mapping[str, float]
     tree: Plan | None
-    refined: Plan | None = None
+    staged: Plan | None = None
 
     @property
     def expected_miss(self) -> float:
@@ -123,7 +127,7 @@ class QuantilePlan:
 
     def event(self, steps: int) -> Event:
         """Return what is done to the data where so many rows may come or go with one unit."""
-        counted = {QuantileMethod.TREE: self.tree, QuantileMethod.REFINED: self.refined}.get(self.method)
+        counted = {QuantileMethod.TREE: self.tree, QuantileMethod.STAGED: self.staged}.get(self.method)
         if counted is not None:
             return _for_steps(counted.event, steps)
         return SequentialEvent(tuple(ChoiceEvent(budget * steps) for budget in self.budgets))
@@ -206,12 +210,15 @@ def _for_steps(event: Event, steps: int) -> Event:
             return ChoiceEvent(epsilon * steps)
 
 
-def require_method(method: object) -> None:
-    """Refuse what is no way to find quantiles."""
+def read_method(method: object) -> str:
+    """Return the way to find quantiles that is meant: "auto" or one of ``QuantileMethod``."""
+    if method == _EARLIER_WORD:
+        return QuantileMethod.STAGED
     if not isinstance(method, str) or method not in {"auto", *QuantileMethod}:
         raise QueryError(
-            f"method={show(method)} is not a way to find quantiles; use 'auto', 'split', 'tree' or 'refined'"
+            f"method={show(method)} is not a way to find quantiles; use 'auto', 'split', 'tree' or 'staged'"
         )
+    return method
 
 
 def plan_quantiles(
@@ -226,14 +233,14 @@ def plan_quantiles(
     """Choose how to find quantiles over ``cells`` cells; reads no data, spends no budget.
 
     ``steps`` is how many rows may come and go when one unit changes: twice as many where units are exchanged. ``rows``
-    is about how many there are, if that is public: without it a refined tree is planned only if it is asked for.
+    is about how many there are, if that is public: without it a staged tree is planned only if it is asked for.
 
     >>> plan_quantiles(1_000_000, [0.5], 1).method, plan_quantiles(100, [i / 100 for i in range(1, 100)], 1).method
     (<QuantileMethod.SPLIT: 'split'>, <QuantileMethod.TREE: 'tree'>)
     >>> plan_quantiles(100, [i / 100 for i in range(1, 100)], 1, rows=1000).method
-    <QuantileMethod.REFINED: 'refined'>
+    <QuantileMethod.STAGED: 'staged'>
     """
-    require_method(method)
+    method = read_method(method)
     split, budget = QuantileSplit.read(quantiles), read_epsilon(epsilon)
     noises = _noises_by_level(split)
     budgets = tuple(part * budget / steps for part in _shares(noises))
@@ -242,11 +249,11 @@ def plan_quantiles(
     if tree is not None:
         misses[str(QuantileMethod.TREE)] = _tree_miss(tree, split.quantiles)
     may_refine = rows is not None and rows <= _border(cells, budget / steps)
-    refined = _refined_worth_planning(cells, budget / steps, method, may_refine=may_refine)
-    if refined is not None:
-        misses[str(QuantileMethod.REFINED)] = _POSTERIOR_LEAVES * _tree_miss(refined, split.quantiles)
+    staged = _staged_worth_planning(cells, budget / steps, method, may_refine=may_refine)
+    if staged is not None:
+        misses[str(QuantileMethod.STAGED)] = _POSTERIOR_LEAVES * _tree_miss(staged, split.quantiles)
     chosen = method if method in misses else min(misses, key=lambda name: misses[name])
-    return QuantilePlan(split, budget, QuantileMethod(chosen), budgets, MappingProxyType(misses), tree, refined)
+    return QuantilePlan(split, budget, QuantileMethod(chosen), budgets, MappingProxyType(misses), tree, staged)
 
 
 def plan_by_total(cells: int, quantiles: Sequence[object], epsilon: EpsilonLike, *, steps: int = 1) -> QuantileWay:
@@ -254,7 +261,7 @@ def plan_by_total(cells: int, quantiles: Sequence[object], epsilon: EpsilonLike,
     budget = read_epsilon(epsilon)
     rest = budget * (1 - SHARE_OF_TOTAL)
     few = plan_quantiles(cells, quantiles, rest, steps=steps, rows=0)
-    if few.method is not QuantileMethod.REFINED:
+    if few.method is not QuantileMethod.STAGED:
         return plan_quantiles(cells, quantiles, budget, steps=steps)
     many = plan_quantiles(cells, quantiles, rest, steps=steps)
     return QuantileChoice(budget, scale_for(budget * SHARE_OF_TOTAL, steps), _border(cells, rest / steps), few, many)
@@ -265,14 +272,14 @@ def _border(cells: int, epsilon: Fraction) -> Fraction:
     return MOST_ROWS_IN_NOISE * cells / epsilon
 
 
-def _refined_worth_planning(cells: int, epsilon: Fraction, method: str, *, may_refine: bool) -> Plan | None:
-    """Return the refined tree that must or may be used; None if another way was asked for or it cannot be better."""
-    is_asked = method == QuantileMethod.REFINED and cells > 1
+def _staged_worth_planning(cells: int, epsilon: Fraction, method: str, *, may_refine: bool) -> Plan | None:
+    """Return the staged tree that must or may be used; None if another way was asked for or it cannot be better."""
+    is_asked = method == QuantileMethod.STAGED and cells > 1
     if not is_asked and not (method == "auto" and may_refine and cells in _CELLS_TO_REFINE):
         return None
     schema = Schema([Ordinal("place", 1, cells)])
     if not can_stage(schema):
-        raise PlanError("a refined tree for quantiles has at most 2**18 cells; use method='split' or coarser cells")
+        raise PlanError("a staged tree for quantiles has at most 2**18 cells; use method='split' or coarser cells")
     return plan(schema, epsilon, Tree(), Workload.prefixes(schema))
 
 
@@ -280,7 +287,7 @@ def _tree_worth_planning(
     cells: int, split: QuantileSplit, epsilon: Fraction, method: str, split_miss: float
 ) -> Plan | None:
     """Return the tree that must or may be used; None if a split was asked for or is better anyway."""
-    if method in {QuantileMethod.SPLIT, QuantileMethod.REFINED} or cells == 1:
+    if method in {QuantileMethod.SPLIT, QuantileMethod.STAGED} or cells == 1:
         return None
     if method == QuantileMethod.TREE and cells > MOST_CELLS_OF_A_TREE:
         raise PlanError("a tree for quantiles has at most 2**22 cells; use method='split' or coarser cells")

@@ -1,4 +1,4 @@
-"""The posterior of a tree of counts, from published values only: for a refined tree's stops and answers alike."""
+"""The posterior of a tree of counts, from published values only: for a staged tree's stops and answers alike."""
 
 import lazy_loader
 

@@ -52,7 +52,7 @@ class NodeValues:
 
 
 def node_values(measurements: Sequence[NoisyMeasurement], *, with_variances: bool = False) -> list[NodeValues]:
-    """Return the noisy counts of nodes that a refined tree published, but those that sharper ones took the place of.
+    """Return the noisy counts of nodes that a staged tree published, but those that sharper ones took the place of.
 
     ``with_variances`` finds those of joint noise, which only least squares needs. Raises TypeError if others than nodes
     are among them.

@@ -44,7 +44,7 @@ def joint_blocks(measurements: Sequence[NoisyMeasurement]) -> list[JointBlocks]:
         operator = parts[0].nodes
         if operator is None:
             if parts[0].noise.is_joint:
-                raise ReleaseFileError("joint noise belongs to nodes of a refined tree; remake the release")
+                raise ReleaseFileError("joint noise belongs to nodes of a staged tree; remake the release")
             parts = parts[1:]
             continue
         closed = np.zeros(operator.tree.cells, dtype=bool) if closed is None else closed

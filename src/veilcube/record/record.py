@@ -84,7 +84,7 @@ class ReleaseRecord:
     def _declares_enough(self) -> bool:
         """Whether the statement declares no less than the measurements reveal.
 
-        Nodes of a refined tree that share no cell reveal together what one of them does, so there the cost of the
+        Nodes of a staged tree that share no cell reveal together what one of them does, so there the cost of the
         dearest cell counts: one likelihood ratio for each node above it, and for a sharpened value what was added.
         Other measurements add up, and each needs an event of its own with at least its sensitivity.
         """

@@ -32,7 +32,7 @@ def drop_superseded(measurements: Sequence[NoisyMeasurement]) -> tuple[NoisyMeas
         operator = part.nodes
         if operator is None:
             if part.noise.before is not None:
-                raise ReleaseFileError("sharpened noise belongs to nodes of a refined tree; remake the release")
+                raise ReleaseFileError("sharpened noise belongs to nodes of a staged tree; remake the release")
             continue
         last = holder.setdefault(operator.level, np.full(operator.tree.nodes(operator.level), NONE))
         if part.noise.before is not None:

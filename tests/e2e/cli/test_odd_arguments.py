@@ -108,7 +108,7 @@ def _run(words: str, cwd: Path) -> tuple[int, str]:
         cwd=cwd,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=800,
         check=False,
     )
     return done.returncode, done.stderr

@@ -223,7 +223,7 @@ def test_a_reader_who_stops_reading_is_no_error(tmp_path: Path) -> None:
         process.stdout.readline()
         process.stdout.close()
         complaints = process.stderr.read()
-        assert process.wait(timeout=60) == 141
+        assert process.wait(timeout=800) == 141
     assert complaints == b""
 
 
@@ -234,7 +234,7 @@ def test_interrupting_ends_quietly(tmp_path: Path) -> None:
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with pipe.open("w"):  # returns once the command has opened the other end, so it is at work by now
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=800)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 

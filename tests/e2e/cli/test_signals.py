@@ -50,7 +50,7 @@ def start_release(folder: Path) -> subprocess.Popen[str]:
 def test_a_release_that_is_told_to_end_leaves_nothing_behind(tmp_path: Path, ending: signal.Signals) -> None:
     process = start_release(tmp_path)
     process.send_signal(ending)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=800)
     assert process.returncode == 128 + ending
     assert "error" not in told
     assert "Traceback" not in told
@@ -88,7 +88,7 @@ def start_charged_release(folder: Path, *more: str) -> subprocess.Popen[str]:
 
 def _is_told_what_was_spent(folder: Path, process: subprocess.Popen[str], ending: signal.Signals) -> bool:
     """Check how a charged release ended; return whether it was interrupted at all."""
-    out, told = process.communicate(timeout=60)
+    out, told = process.communicate(timeout=800)
     assert "Traceback" not in told
     assert "unexpected" not in told
     if "Try next" in out:  # it was done, and told so, before the signal came
@@ -136,7 +136,7 @@ def test_a_program_that_reads_json_is_told_what_was_spent(tmp_path: Path) -> Non
     for number in range(4):
         process = start_charged_release(tmp_path / str(number), "--json")
         process.send_signal(signal.SIGTERM)
-        out, told = process.communicate(timeout=60)
+        out, told = process.communicate(timeout=800)
         assert told == ""
         facts = json.loads(out)
         if "error" not in facts:  # it was done before the signal came
@@ -191,7 +191,7 @@ def test_an_interruption_while_the_command_loads_is_quiet(delay: float) -> None:
     process = start_loading()
     time.sleep(delay)
     process.send_signal(signal.SIGINT)
-    out, told = process.communicate(timeout=60)
+    out, told = process.communicate(timeout=800)
     assert told == ""
     assert process.returncode == 130 or (process.returncode == 0 and out.startswith("veilcube"))
 
@@ -203,7 +203,7 @@ def test_a_signal_that_was_ignored_stays_ignored(tmp_path: Path) -> None:
     finally:
         signal.signal(signal.SIGHUP, before)
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=120)
+    process.communicate(timeout=800)
     assert process.returncode == 0
     assert (tmp_path / "r.veil").exists()
 

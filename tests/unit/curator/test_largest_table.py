@@ -144,7 +144,7 @@ QUESTIONS: dict[str, Callable[[ProtectedTable], object]] = {
     "quantile": lambda t: t.noisy_quantile("a", 0.123456789012345, epsilon=1),
     "split": lambda t: t.noisy_quantiles("a", [0.1, 0.5], epsilon=1, method="split"),
     "tree": lambda t: t.noisy_quantiles("a", [0.1, 0.5], epsilon=1, method="tree"),
-    "refined": lambda t: t.noisy_quantiles("a", [0.1, 0.5], epsilon=1, method="refined"),
+    "refined": lambda t: t.noisy_quantiles("a", [0.1, 0.5], epsilon=1, method="staged"),
     "quantiles": lambda t: t.noisy_quantiles("a", [0.1, 0.5], epsilon=1),
     "distributive": lambda t: t.distributive(vc.DistributiveQuery.count(), "a", epsilon=1),
     "chosen": lambda t: t.distributive(vc.DistributiveQuery.max(range(256)), "a", epsilon=1),

@@ -76,7 +76,7 @@ QUESTIONS: dict[str, Ask] = {
     "quantile": lambda t: t.noisy_quantile("age", 0.5, epsilon=1),
     "split": lambda t: t.noisy_quantiles("age", [0.25, 0.5], epsilon=1, method="split"),
     "tree": lambda t: t.noisy_quantiles("age", [0.25, 0.5], epsilon=1, method="tree"),
-    "refined": lambda t: t.noisy_quantiles("age", [0.25, 0.5], epsilon=1, method="refined"),
+    "refined": lambda t: t.noisy_quantiles("age", [0.25, 0.5], epsilon=1, method="staged"),
     "quantiles": lambda t: t.noisy_quantiles("age", [0.25, 0.5], epsilon=1),
     "distributive": lambda t: t.distributive(vc.DistributiveQuery.count(), "age", by=["sex"], epsilon=1),
     "chosen": lambda t: t.distributive(vc.DistributiveQuery.max(range(8)), "age", by=["sex"], epsilon=1),

@@ -49,8 +49,8 @@ def test_auto_refines_a_tree_over_a_plane_of_ordinal_cells_unless_its_plan_is_fa
     assert plan(plane, "1/3").strategy == Tree()
     assert plan(plane, "1/3").candidates[0].strategy == Tree()
     single_cells = Workload(plane, [{"age": age, "hours": 1} for age in range(1, 31)])
-    assert plan(plane, "1/3", workload=single_cells).strategy.name != "refined tree"
-    assert plan(Schema([Ordinal("age", 1, 30)]), "1/3").strategy.name != "refined tree"
+    assert plan(plane, "1/3", workload=single_cells).strategy.name != "staged tree"
+    assert plan(Schema([Ordinal("age", 1, 30)]), "1/3").strategy.name != "staged tree"
 
 
 def test_errors_of_candidates_are_those_of_their_own_plans() -> None:

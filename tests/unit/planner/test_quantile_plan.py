@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from veilcube.errors import PlanError, QueryError
+from veilcube.planner import plan
 from veilcube.planner.quantiles import (
     MOST_CELLS_OF_A_TREE,
     MOST_ROWS_IN_NOISE,
@@ -14,6 +15,7 @@ from veilcube.planner.quantiles import (
     plan_quantiles,
 )
 from veilcube.privacy import epsilon_of
+from veilcube.schema import Ordinal, Schema
 
 NINE = [i / 10 for i in range(1, 10)]
 PERCENTILES = [i / 100 for i in range(1, 100)]
@@ -46,23 +48,23 @@ def test_one_cell_needs_no_tree() -> None:
 
 
 def test_bad_wishes_are_refused() -> None:
-    with pytest.raises(QueryError, match="use 'auto', 'split', 'tree' or 'refined'"):
+    with pytest.raises(QueryError, match="use 'auto', 'split', 'tree' or 'staged'"):
         plan_quantiles(10, [0.5], 1, method="guess")
     with pytest.raises(PlanError, match="use method='split'"):
-        plan_quantiles(2**18 + 1, [0.5], 1, method="refined")
+        plan_quantiles(2**18 + 1, [0.5], 1, method="staged")
     with pytest.raises(PlanError, match="use method='split'"):
         plan_quantiles(MOST_CELLS_OF_A_TREE + 1, [0.5], 1, method="tree")
 
 
 @pytest.mark.parametrize("steps", [1, 4])
-def test_a_refined_tree_is_planned_where_noise_hides_the_cells(steps: int) -> None:
+def test_a_staged_tree_is_planned_where_noise_hides_the_cells(steps: int) -> None:
     border = MOST_ROWS_IN_NOISE * 1000 * steps * 10
     few, many = (plan_quantiles(1000, PERCENTILES, "1/10", steps=steps, rows=border + more) for more in (0, 1))
-    assert few.method is QuantileMethod.REFINED
+    assert few.method is QuantileMethod.STAGED
     assert few.expected_miss == min(few.expected_misses.values())
     assert many.method is QuantileMethod.TREE
-    assert few.refined is not None
-    assert few.refined.epsilon == Fraction(1, 10 * steps)
+    assert few.staged is not None
+    assert few.staged.epsilon == Fraction(1, 10 * steps)
 
 
 @pytest.mark.parametrize(("cells", "quantiles"), [(1000, [0.5]), (63, PERCENTILES), (2**14 + 1, PERCENTILES)])
@@ -79,9 +81,9 @@ def test_a_choice_by_the_total_spends_epsilon_once_whatever_is_chosen(steps: int
     assert isinstance(choice, QuantileChoice)
     for way in (choice.few, choice.many):
         assert steps / choice.total_scale + way.epsilon == choice.epsilon == Fraction(1, 3)
-    assert choice.way_for(int(choice.border)).method is QuantileMethod.REFINED
+    assert choice.way_for(int(choice.border)).method is QuantileMethod.STAGED
     assert choice.way_for(int(choice.border) + 1).method is QuantileMethod.TREE
-    assert choice.way_for(-5).method is QuantileMethod.REFINED
+    assert choice.way_for(-5).method is QuantileMethod.STAGED
 
 
 def test_the_noise_on_the_total_is_small_beside_the_border() -> None:
@@ -115,3 +117,9 @@ def test_a_choice_asks_once_for_rows_with_its_own_noise_and_its_event_costs_epsi
         assert taken is choice.way_for(rows)
     assert (choice.plans, choice.name, choice.is_split) == ((choice.few, choice.many), "by total", False)
     assert epsilon_of(choice.event(steps)) == Fraction(1, 3)
+
+
+def test_the_earlier_word_for_a_staged_tree_is_still_understood() -> None:
+    assert plan_quantiles(100, [0.5], 1, method="refined") == plan_quantiles(100, [0.5], 1, method="staged")
+    schema = Schema([Ordinal("age", 1, 100)])
+    assert plan(schema, 1, "refined tree").strategy == plan(schema, 1, "staged tree").strategy

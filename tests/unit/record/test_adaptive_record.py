@@ -1,4 +1,4 @@
-"""A file of an adaptive release, or of a refined tree, that declares less than it reveals is refused."""
+"""A file of an adaptive release, or of a staged tree, that declares less than it reveals is refused."""
 
 import dataclasses
 import json
@@ -73,7 +73,7 @@ def test_labels_and_totals_name_different_axes(tmp_path: Path) -> None:
     assert names == {"values": ["region"], "labels": ["cell"]}
 
 
-def test_a_refined_tree_that_declares_less_than_its_dearest_cell_is_refused() -> None:
+def test_a_staged_tree_that_declares_less_than_its_dearest_cell_is_refused() -> None:
     line = vc.Schema([vc.Ordinal("age", 0, 63)])
     record = release_of(line, np.arange(64), 1, 2, vc.Tree(refine=True)).record
     assert len(record.measurements) > 1

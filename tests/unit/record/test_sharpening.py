@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.refined_trees import refined_release
+from support.staged_trees import refined_release
 from veilcube.analyst import open_release
 from veilcube.errors import PrivacyError, ReleaseFileError
 from veilcube.laws.noise import DiscreteLaplace, JointLaplace, SharpenedLaplace

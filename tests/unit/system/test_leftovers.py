@@ -111,7 +111,7 @@ def test_runs_that_save_and_sweep_at_once_lose_nothing(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", RACING, str(tmp_path), f"file{number}"], env=environment)
         for number in range(3)
     ]
-    assert [process.wait(timeout=100) for process in racing] == [0, 0, 0]
+    assert [process.wait(timeout=800) for process in racing] == [0, 0, 0]
     assert {path.name for path in tmp_path.iterdir()} == {"file0.veil", "file1.veil", "file2.veil"}
     assert {path.read_bytes() for path in tmp_path.iterdir()} == {b"whole"}
 

@@ -1,6 +1,6 @@
 """Which estimator is best for a release: judged by what was published, at no cost in privacy.
 
-A refined tree is made for the posterior. Over a line or a plane of ordinal cells it also competes with least squares
+A staged tree is made for the posterior. Over a line or a plane of ordinal cells it also competes with least squares
 for trees and plain cells: it is better where neighbours are alike and much worse where they are not, and the data tell
 which. If the prior suits, the posterior differs from least squares by about the noise of least squares; if it does not,
 by much more. So the mean of (posterior - least squares)² / Var(least squares) is compared with MOST_DISAGREEMENT, over

@@ -37,7 +37,7 @@ Strategy: TypeAlias = Annotated[
     typer.Option(
         "--strategy",
         metavar="NAME",
-        help="What to measure: auto, identity, tree, refined tree, wavelet, adaptive, kd tree, marginals, matched.",
+        help="What to measure: auto, identity, tree, staged tree, wavelet, adaptive, kd tree, marginals, matched.",
     ),
 ]
 Confidence: TypeAlias = Annotated[

@@ -15,7 +15,7 @@ _MECHANISMS: Mapping[str, Mechanism] = {
     "marginals": LinearMechanism(),
     "matched": LinearMechanism(),
     "wavelet": LinearMechanism(),
-    "refined tree": StagedTreeMechanism(),
+    "staged tree": StagedTreeMechanism(),
     "adaptive": AdaptiveMechanism(),
 }
 

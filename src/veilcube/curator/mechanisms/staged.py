@@ -1,10 +1,10 @@
-"""The refined tree: counts of coarse nodes first, of finer ones only where it pays, the budget refunded elsewhere.
+"""The staged tree: counts of coarse nodes first, of finer ones only where it pays, the budget refunded elsewhere.
 
 Claim: a row lies in one node of each level. The step that measures some nodes of a level with noise of scale
 d / (ε w) costs it ε w; what its cells have left when a node stops sharpens the node's own value, or measures it once
 more together with neighbours; below a rich node all levels are measured at once with joint noise, whose costs add up to
 what is left. Which nodes stop or are rich depends on earlier outputs only, and every cell's path spends exactly ε:
-docs/proofs/refined-tree.md, Theorem 1.
+docs/proofs/staged-tree.md, Theorem 1.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ from veilcube.privacy import PrivacyStatement
 from veilcube.record import NoisyMeasurement
 from veilcube.system import Integers
 
-PROOF = "docs/proofs/refined-tree.md#theorem-1"
+PROOF = "docs/proofs/staged-tree.md#theorem-1"
 # Measured on 2**16 and 2**18 cells: 116 and 64.
 WORDS_PER_CELL = 128
 # How often the prior behind a decision learns from what was published; more rounds gained nothing.

@@ -14,7 +14,7 @@ from veilcube.curator.mechanisms import QuantileMechanism, ReadQuantiles
 from veilcube.curator.protected.extremes import Ladder
 from veilcube.curator.protected.view import View
 from veilcube.errors import QueryError
-from veilcube.planner import QuantileMethod, QuantileWay, plan_by_total, plan_quantiles, require_method
+from veilcube.planner import QuantileMethod, QuantileWay, plan_by_total, plan_quantiles, read_method
 from veilcube.privacy import MOST_ROWS, EpsilonLike, leaves_no_trace, write_fraction
 from veilcube.query import RankAnswer, RankAnswers, ends_of_cells, read_confidence, value_of_cell
 from veilcube.system import read_flag
@@ -29,7 +29,7 @@ class QuantileQuestion:
     rows: int | None = None
 
     def __post_init__(self) -> None:
-        require_method(self.method)
+        object.__setattr__(self, "method", read_method(self.method))
         if self.rows is None:
             return
         if isinstance(self.rows, bool) or not isinstance(self.rows, Integral) or not 0 <= self.rows <= MOST_ROWS:
@@ -76,7 +76,7 @@ def ask_quantiles(
     fresh: bool,
     rows: int | None = None,
 ) -> RankAnswers:
-    """Find many quantiles for one epsilon; ``method`` is "auto", "split", "tree" or "refined".
+    """Find many quantiles for one epsilon; ``method`` is "auto", "split", "tree" or "staged".
 
     ``rows`` is about how many rows there are, if that is public; otherwise "auto" may spend a two-hundredth of epsilon
     on finding out.

@@ -182,7 +182,7 @@ class ProtectedTable(Private):
         confidence: float = 0.95,
         fresh: bool = False,
     ) -> RankAnswers:
-        """Find many quantiles for one epsilon, by a split, a tree or a refined tree, whichever should miss by less.
+        """Find many quantiles for one epsilon, by a split, a tree or a staged tree, whichever should miss by less.
 
         ``rows`` is about how many rows there are, if that is public; otherwise 1/200 of epsilon may go to a noisy one.
         """

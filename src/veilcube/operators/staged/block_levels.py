@@ -1,4 +1,4 @@
-"""All nodes of some levels of a halving tree, each level with its multiplier: a refined tree in which nothing stops.
+"""All nodes of some levels of a halving tree, each level with its multiplier: a staged tree in which nothing stops.
 
 On the padded cube (every position holds a cell, those without one being empty) A'A is a sum of projections: with P_ℓ
 the averaging over the nodes of level ℓ, A'A = Σ_ℓ m_ℓ² 2^ℓ P_ℓ. It is constant on the differences of successive P_ℓ,

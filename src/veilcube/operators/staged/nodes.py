@@ -1,4 +1,4 @@
-"""Counts of chosen nodes of one level of a halving tree: what a refined tree measures at each step."""
+"""Counts of chosen nodes of one level of a halving tree: what a staged tree measures at each step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -102,11 +102,11 @@ class NodeCounts(OperatorDefaults):
 
     def variance_of_rectangles(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
         """Refuse: nodes of one level alone do not determine the cells."""
-        raise QueryError("one step of a refined tree does not answer questions alone; use the 'posterior' estimator")
+        raise QueryError("one step of a staged tree does not answer questions alone; use the 'posterior' estimator")
 
     def variance_of_region(self, region: Region) -> float:
         """Refuse: nodes of one level alone do not determine the cells."""
-        raise QueryError("one step of a refined tree does not answer questions alone; use the 'posterior' estimator")
+        raise QueryError("one step of a staged tree does not answer questions alone; use the 'posterior' estimator")
 
     def queries(self, schema: Schema) -> tuple[LinearQueries, Floats]:
         """Return the box of each node: cells whose codes agree with its first cell's in all bits above the level."""

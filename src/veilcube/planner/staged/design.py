@@ -1,6 +1,6 @@
-"""The design of a refined tree: which levels, which share of the budget each gets, and where it stops.
+"""The design of a staged tree: which levels, which share of the budget each gets, and where it stops.
 
-All of it follows from public facts. Levels, weights and thresholds are explained in docs/decisions/0004-refined-tree.md
+All of it follows from public facts. Levels, weights and thresholds are explained in docs/decisions/0004-staged-tree.md
 with the measurements behind them. Joint noise of a block shares out its budget between the heights of its binary tree,
 by the height alone: within 1% of the least-squares optimum for prefixes and random ranges together
 (docs/decisions/0014-joint-noise.md).
@@ -69,7 +69,7 @@ SMALL = 0.5
 class StagedDesign(LeastSquaresErrors):
     """Levels from coarse to fine, the last being the cells; their shares of the budget; and the stops' thresholds.
 
-    A node of level k is refined no further if its count, by its mean square, seems to be below ``thresholds[k]``
+    A node of level k goes on no further if its count, by its mean square, seems to be below ``thresholds[k]``
     noise scales. If it seems to hold less than the part ``small`` of that, it is measured once more together with
     neighbours of which the same is true; else its own value is sharpened. If it seems to hold more than ``rich``
     rows a cell, in units of sensitivity / epsilon, all below it is measured at once with joint noise. A ``survey``
@@ -179,7 +179,7 @@ def staged_design(tree: HalvingTree, weights: Sequence[Fraction] | None = None) 
     levels = tuple(range(max(tree.depth - 1, 0) // bits * bits, -1, -bits))
     shares = _normalised(weights) if weights is not None else _shares(len(levels), is_line)
     if len(shares) != len(levels):
-        raise PlanError(f"{len(shares)} weights do not fit this refined tree, which has {len(levels)} levels")
+        raise PlanError(f"{len(shares)} weights do not fit this staged tree, which has {len(levels)} levels")
     thresholds = _thresholds(len(levels) - 1, is_line)
     if not is_line:
         return StagedDesign(levels, shares, thresholds)
@@ -223,15 +223,15 @@ def has_like_neighbours(schema: Schema) -> bool:
 
 
 def can_stage(schema: Schema) -> bool:
-    """Whether a refined tree over this schema is small enough for its posterior."""
+    """Whether a staged tree over this schema is small enough for its posterior."""
     return schema.cells <= MOST_CELLS and halving_depth(schema) <= DEEPEST
 
 
 def staged_operator(schema: Schema, weights: Sequence[Fraction] | None = None) -> BlockLevels:
-    """Return what a refined tree measures on a cube of this schema if nothing stops: its error is planned with that."""
+    """Return what a staged tree measures on a cube of this schema if nothing stops: its error is planned with that."""
     if not can_stage(schema):
         raise PlanError(
-            f"a refined tree holds at most {MOST_CELLS:,} cells that {DEEPEST} halvings tell apart, and the cube has "
+            f"a staged tree holds at most {MOST_CELLS:,} cells that {DEEPEST} halvings tell apart, and the cube has "
             f"{schema.cells:,} in {halving_depth(schema)}; use Tree(refine=False)"
         )
     tree = HalvingTree.of(schema)

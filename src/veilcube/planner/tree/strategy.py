@@ -50,8 +50,8 @@ class Tree(StrategyDefaults):
     such as [8, 16] gives the fan-outs of the levels between the total and the cells one by one. Nominal attributes
     follow their hierarchy ("hierarchy"). ``weights`` divide the budget among the levels, from the total down to the
     cells: "auto" (optimised), a list of sum 1, or one for each attribute by name; with one number fewer than there are
-    levels the total is not measured. ``refine=False`` measures everything at once; otherwise the tree is refined where
-    it pays.
+    levels the total is not measured. ``refine=False`` measures everything at once; otherwise finer nodes are
+    measured where it pays.
 
     >>> Tree(branching=8, weights=["1/2", "1/4", "1/4"], refine=False).name
     'tree'
@@ -74,7 +74,7 @@ class Tree(StrategyDefaults):
     @property
     def name(self) -> str:
         """The word that users and files call it by."""
-        return "refined tree" if self.refine else "tree"
+        return "staged tree" if self.refine else "tree"
 
     @property
     def summary(self) -> str:
@@ -120,13 +120,13 @@ class Tree(StrategyDefaults):
         return (self.resolve(schema, workload),)
 
     def design(self, schema: Schema) -> Design:
-        """Return the steps of the refined tree, or everything at once."""
+        """Return the steps of the staged tree, or everything at once."""
         return staged_design(HalvingTree.of(schema), self._refined_weights()) if self.refine else LinearDesign()
 
     def _refined_weights(self) -> tuple[Fraction, ...] | None:
         """Return the weights of the steps, None if they are left open; what only a one-shot tree knows is refused."""
         if self.branching != "auto" or isinstance(self.weights, Mapping):
-            raise PlanError("a refined tree chooses its own fan-outs; leave branching out, or use refine=False")
+            raise PlanError("a staged tree chooses its own fan-outs; leave branching out, or use refine=False")
         return None if isinstance(self.weights, str) else tuple(Fraction(weight) for weight in self.weights)
 
     def to_dict(self) -> dict[str, object]:

@@ -23,7 +23,7 @@ def test_the_guide_names_the_widening_of_the_posterior() -> None:
 
 
 @pytest.mark.parametrize(("counts", "name"), [(SMOOTH, "posterior"), (ROUGH, "posterior")], ids=["smooth", "rough"])
-def test_a_refined_tree_is_read_by_the_posterior_whatever_the_data(counts: np.ndarray, name: str) -> None:
+def test_a_staged_tree_is_read_by_the_posterior_whatever_the_data(counts: np.ndarray, name: str) -> None:
     release = release_of(SCHEMA, counts, 0.5, 1, vc.Tree())
     assert release.count(income=(3, 90)) == release.count(income=(3, 90), estimator=name)
 

@@ -162,7 +162,7 @@ def test_many_linked_answers_keep_the_bounds_stated_of_each() -> None:
     assert (np.diff(refined.value) >= -1e-9).all()
 
 
-def test_a_marginal_of_a_refined_tree_is_certain_where_the_facts_are() -> None:
+def test_a_marginal_of_a_staged_tree_is_certain_where_the_facts_are() -> None:
     schema = vc.Schema([vc.Ordinal("age", 0, 63)])
     release = release_of(schema, np.arange(64), epsilon=0.5, seed=5, strategy=vc.Tree())
     refined = vc.refine(release, ["count(age = 40) = 40", "count(age = 41) = 41"])

@@ -728,7 +728,7 @@ def test_a_full_disk_and_a_read_only_disk_refuse_the_charge_and_lose_nothing(tmp
         pytest.skip("unshare is not on this machine, so no small disk can be made")
     command = ["unshare", "--map-root-user", "--mount", sys.executable, "-c", FILL_THE_DISK, str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=800, env=environment)
     if done.returncode == 77 or "unshare failed" in done.stderr:
         pytest.skip("this machine does not let tests mount a small disk")
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ from veilcube.curator.mechanisms.protected.quantiles import (
     ReadQuantiles,
     _posterior_widths,
     draw_quantiles,
-    read_quantiles_from_refined_tree,
+    read_quantiles_from_staged_tree,
     read_quantiles_from_tree,
 )
 from veilcube.curator.mechanisms.staged import StagedTreeMechanism
@@ -114,25 +114,25 @@ def test_intervals_of_tree_quantiles_hold_the_true_place() -> None:
 
 
 @pytest.mark.parametrize("cells", [2, 70, 300])
-def test_with_next_to_no_noise_a_refined_tree_gives_exact_quantiles(cells: int) -> None:
-    plan = plan_quantiles(cells, [0.25, 0.5, 0.75], 1000, method="refined")
-    assert plan.refined is not None
+def test_with_next_to_no_noise_a_staged_tree_gives_exact_quantiles(cells: int) -> None:
+    plan = plan_quantiles(cells, [0.25, 0.5, 0.75], 1000, method="staged")
+    assert plan.staged is not None
     counts = np.random.default_rng(1).poisson(40, cells)
-    found = read_quantiles_from_refined_tree(counts, plan.split.quantiles, plan.refined, 0.95, discrete_laplace)
+    found = read_quantiles_from_staged_tree(counts, plan.split.quantiles, plan.staged, 0.95, discrete_laplace)
     assert misses(counts, found.places, list(plan.split.quantiles)).max() <= 1
 
 
 @pytest.mark.parametrize("spread", [0.15, 0.05])
-def test_intervals_of_refined_quantiles_hold_the_true_place_on_smooth_data(spread: float) -> None:
+def test_intervals_of_staged_quantiles_hold_the_true_place_on_smooth_data(spread: float) -> None:
     quantiles = [0.1, 0.35, 0.5, 0.9]
-    plan = plan_quantiles(256, quantiles, 0.1, method="refined")
-    assert plan.refined is not None
+    plan = plan_quantiles(256, quantiles, 0.1, method="staged")
+    assert plan.staged is not None
     values = np.clip(np.random.default_rng(5).normal(0.5, spread, 20_000) * 256, 0, 255)
     counts = np.bincount(values.astype(np.int64), minlength=256)
     true = np.searchsorted(np.cumsum(counts), 20_000 * np.array(quantiles))
     held, missed, rows = [], [], []
     for _ in range(25):
-        found = read_quantiles_from_refined_tree(counts, plan.split.quantiles, plan.refined, 0.8, discrete_laplace)
+        found = read_quantiles_from_staged_tree(counts, plan.split.quantiles, plan.staged, 0.8, discrete_laplace)
         held.append((np.array(found.first) <= true) & (true <= np.array(found.last)))
         missed.append(misses(counts, found.places, list(plan.split.quantiles)) <= found.rows)
         rows.append(found.rows)
@@ -143,15 +143,15 @@ def test_intervals_of_refined_quantiles_hold_the_true_place_on_smooth_data(sprea
     assert np.mean(rows) < 1000
 
 
-def test_quantiles_of_a_refined_tree_are_widened_as_releases_of_one_are() -> None:
-    plan = plan_quantiles(256, [0.2, 0.5], 0.1, method="refined")
-    assert plan.refined is not None
+def test_quantiles_of_a_staged_tree_are_widened_as_releases_of_one_are() -> None:
+    plan = plan_quantiles(256, [0.2, 0.5], 0.1, method="staged")
+    assert plan.staged is not None
     mechanism = StagedTreeMechanism()
-    cube = Cube(plan.refined.schema, bell(256, 20_000))
-    receipt = Receipt.uncharged(mechanism.claim(plan.refined))
-    measured = mechanism.measure(cube, plan.refined, receipt, discrete_laplace)
+    cube = Cube(plan.staged.schema, bell(256, 20_000))
+    receipt = Receipt.uncharged(mechanism.claim(plan.staged))
+    measured = mechanism.measure(cube, plan.staged, receipt, discrete_laplace)
     values = node_values(measured, with_variances=True)
-    belief = learn(MeasuredTree.of(HalvingTree.of(plan.refined.schema), values))
+    belief = learn(MeasuredTree.of(HalvingTree.of(plan.staged.schema), values))
     estimate = PosteriorEstimate((256,), belief)
     groups = estimate.grouped(Region.everything((256,)), (0,))
     found = _posterior_widths(estimate.reconciled, plan.split.quantiles, 0.95)
@@ -160,19 +160,17 @@ def test_quantiles_of_a_refined_tree_are_widened_as_releases_of_one_are() -> Non
         np.testing.assert_allclose(widths - belief.step, released, rtol=1e-3)
 
 
-def test_a_refined_tree_misses_by_far_less_than_a_plain_one_where_noise_hides_even_cells() -> None:
-    plain, refined = (plan_quantiles(256, PERCENTILES, "1/100", method=method) for method in ("tree", "refined"))
+def test_a_staged_tree_misses_by_far_less_than_a_plain_one_where_noise_hides_even_cells() -> None:
+    plain, staged = (plan_quantiles(256, PERCENTILES, "1/100", method=method) for method in ("tree", "staged"))
     assert plain.tree is not None
-    assert refined.refined is not None
+    assert staged.staged is not None
     counts = np.random.default_rng(1).poisson(500, 256)
 
     def missed(read: Callable[..., ReadQuantiles], plan: Plan) -> float:
         runs = [read(counts, PERCENTILES, plan, 0.95, discrete_laplace).places for _ in range(8)]
         return float(np.mean([misses(counts, places, PERCENTILES).mean() for places in runs]))
 
-    assert missed(read_quantiles_from_refined_tree, refined.refined) < 0.6 * missed(
-        read_quantiles_from_tree, plain.tree
-    )
+    assert missed(read_quantiles_from_staged_tree, staged.staged) < 0.6 * missed(read_quantiles_from_tree, plain.tree)
 
 
 @pytest.mark.parametrize("cells", [1000, 2**17])

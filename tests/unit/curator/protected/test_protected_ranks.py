@@ -75,7 +75,7 @@ def test_an_interval_holds_the_true_value_and_costs_no_more(make: Make) -> None:
     assert table.budget.spent == 160
 
 
-@pytest.mark.parametrize("method", ["auto", "split", "tree", "refined"])
+@pytest.mark.parametrize("method", ["auto", "split", "tree", "staged"])
 def test_many_quantiles_cost_one_epsilon_and_ascend(make: Make, method: str) -> None:
     table = make()
     found = table.noisy_quantiles("age", [0.1, 0.5, 0.9], epsilon=5, method=method)

@@ -1,4 +1,4 @@
-"""The design of a refined tree: every path's budget adds up, and what cannot be refined is refused in words."""
+"""The design of a staged tree: every path's budget adds up, and what cannot be refined is refused in words."""
 
 from fractions import Fraction
 
@@ -86,7 +86,7 @@ def test_weights_that_miss_one_by_a_hair_are_spent_as_one() -> None:
 
 
 def test_another_number_of_weights_is_refused() -> None:
-    with pytest.raises(PlanError, match="2 weights do not fit this refined tree, which has 3 levels"):
+    with pytest.raises(PlanError, match="2 weights do not fit this staged tree, which has 3 levels"):
         plan(Schema([Ordinal("a", 1, 512)]), 1, Tree(weights=[0.5, 0.5]))
 
 

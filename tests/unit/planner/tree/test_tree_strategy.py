@@ -22,7 +22,7 @@ def axes_of(tree: Tree, schema: Schema = SCHEMA) -> tuple[object, ...]:
 
 def test_names_tell_one_shot_from_refined() -> None:
     assert Tree(refine=False).name == "tree"
-    assert Tree().name == "refined tree"
+    assert Tree().name == "staged tree"
 
 
 def test_a_fan_out_holds_for_ordinal_attributes_and_nominal_ones_follow_their_hierarchy() -> None:

@@ -1,6 +1,6 @@
 """Intervals that hold whatever the data are: from the noise alone, without any prior.
 
-A release of one linear measurement has them already: those of least squares. In a refined tree, what decided a stop is
+A release of one linear measurement has them already: those of least squares. In a staged tree, what decided a stop is
 no longer unbiased; but no decision looks at what is drawn for a cell's last measurement (a refund, or the last step).
 Those last measurements belong to disjoint nodes, and what is drawn for them is independent of which nodes they are. A
 sharpened value holds older noise as well, but lies between bounds that are fresh. A query that holds some nodes whole
@@ -92,7 +92,7 @@ class Guarantee:
 
     @property
     def is_cap(self) -> bool:
-        """Whether calibrated intervals are held to these: on refined trees, if they cost about as little as answers do.
+        """Whether calibrated intervals are held to these: on staged trees, if they cost about as little as answers do.
 
         On releases that measure once they are those of least squares, another estimator that anybody can ask.
         """
@@ -156,7 +156,7 @@ class _LastMeasurements:
     def of(cls, record: ReleaseRecord) -> "_LastMeasurements":
         parts = record.steps
         if not record.is_staged:
-            raise QueryError("guaranteed intervals are known for linear strategies and refined trees only")
+            raise QueryError("guaranteed intervals are known for linear strategies and staged trees only")
         tree = parts[0][1].tree
         owner, values, law_of, count = np.full(tree.cells, -1), [], [], 0
         laws = tuple(dict.fromkeys(part.noise for part, _ in parts))

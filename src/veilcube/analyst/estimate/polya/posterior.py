@@ -1,6 +1,6 @@
 """The posterior mean, reconciled with what was measured: as sure as the data are smooth, and no surer.
 
-It reads releases whose measured nodes form a tree: refined trees, trees over one attribute, and plain cells. Values are
+It reads releases whose measured nodes form a tree: staged trees, trees over one attribute, and plain cells. Values are
 posterior means under the Pólya-tree prior of ``veilcube.polya_tree``, corrected where least squares shows them to be
 biased. Intervals come from draws of the errors of both. They are calibrated: the spread is widened by WIDENING, cells
 that nobody measured alone are taken as being in one place and not spread out, and where an answer lies further from

@@ -281,7 +281,7 @@ def _inner_products(left: AxisSets, right: AxisSets, transform: Callable[[Floats
 def covariance_of(record: ReleaseRecord) -> CellCovariance | None:
     """Return the covariance of a release's least-squares cells, in units of the noise of its first measurement.
 
-    None for refined trees, which have no least-squares estimate.
+    None for staged trees, which have no least-squares estimate.
     """
     if is_adaptive(record):
         fitted = AdaptiveEstimate(record)

@@ -1,6 +1,6 @@
 """A refined release: the questions of a release, answered so that known facts hold.
 
-A refined tree measures what earlier measurements pointed to, so it has no least-squares estimate and no covariance of
+A staged tree measures what earlier measurements pointed to, so it has no least-squares estimate and no covariance of
 its cells. There the posterior means are moved in the metric of their standard deviations, as if those were independent:
 answers obey the facts, and no variance is claimed to be smaller, except for what the facts tell for certain.
 """
@@ -109,7 +109,7 @@ class Certainty:
         return np.asarray(own - explained <= NOTHING_LEFT * own)
 
 
-def refined_tree_estimate(posterior: Estimate, metric: IndependentCells, imposed: Imposed) -> Estimate:
+def staged_tree_estimate(posterior: Estimate, metric: IndependentCells, imposed: Imposed) -> Estimate:
     """Return posterior answers moved to obey the facts, exact where the facts leave no choice."""
     cells = imposed.refined_cells if imposed.moved_cells is None else imposed.moved_cells
     return AmendedEstimate(AdjustedEstimate(posterior, cells.copy()), Certainty(metric, imposed).amend)
@@ -125,7 +125,7 @@ class RefinedRelease(Release):
     ``facts`` are the ones that said something new, ``redundant`` those that followed from the others, ``unrefined`` is
     the release as it was. Its one estimator, refined least squares, is unbiased with exact variances under equalities;
     inequalities move the values, and the intervals stay those before them, widened to hold the value and cut where no
-    counts obey the facts. On a refined tree the posterior is moved, and its intervals are cut.
+    counts obey the facts. On a staged tree the posterior is moved, and its intervals are cut.
     """
 
     def __init__(
@@ -240,14 +240,14 @@ def refine_release(
 
 
 def _imposed_on(record: ReleaseRecord, rows: ReleaseFacts, *, counts: bool) -> tuple[Imposed, Estimate]:
-    """Refine least squares, or the posterior of a refined tree, and return the estimate that answers."""
+    """Refine least squares, or the posterior of a staged tree, and return the estimate that answers."""
     covariance = covariance_of(record)
     estimate: Estimate
     if covariance is None:
         posterior = Posterior().fit(record)
         metric = IndependentCells.of(posterior, record.schema.shape)
         imposed = impose_facts(metric, posterior.cells(), rows)
-        estimate = refined_tree_estimate(posterior, metric, imposed)
+        estimate = staged_tree_estimate(posterior, metric, imposed)
     else:
         imposed = impose_facts(covariance, LeastSquares().fit(record).cells(), rows)
         estimate = _moved(_unbiased(record, covariance, imposed), imposed)

@@ -1,9 +1,9 @@
-"""Many quantiles of one attribute with one budget: by recursive splitting, or read from a tree or a refined tree.
+"""Many quantiles of one attribute with one budget: by recursive splitting, or read from a tree or a staged tree.
 
 Claims: the split is epsilon-differentially private, epsilon the sum of the levels' budgets (docs/proofs/rank.md,
 Theorem 4); what is drawn and what it costs stand in ``veilcube.privacy.quantile_split``. The tree is the linear
-mechanism (docs/proofs/linear.md, Theorem 1), a refined tree spends epsilon along every path
-(docs/proofs/refined-tree.md, Theorem 1); their quantiles are post-processing. A noisy number of rows, of sensitivity 1,
+mechanism (docs/proofs/linear.md, Theorem 1), a staged tree spends epsilon along every path
+(docs/proofs/staged-tree.md, Theorem 1); their quantiles are post-processing. A noisy number of rows, of sensitivity 1,
 may choose between two of them (docs/proofs/rank.md, Theorem 5). All are stated for one row that comes or goes; an
 exchanged row is two such steps, a person with at most m rows m of them, and each step gets its part of epsilon.
 """
@@ -41,7 +41,7 @@ from veilcube.system import Floats, Integers
 PROOFS: Mapping[str, str] = {
     "split": "docs/proofs/rank.md#theorem-4",
     "tree": "docs/proofs/linear.md#theorem-1",
-    "refined": "docs/proofs/refined-tree.md#theorem-1",
+    "staged": "docs/proofs/staged-tree.md#theorem-1",
     "by total": "docs/proofs/rank.md#theorem-5",
 }
 
@@ -78,8 +78,8 @@ def _measure(plan: QuantilePlan, counts: Integers, confidence: float, draw_noise
     quantiles = plan.split.quantiles
     if plan.method is QuantileMethod.TREE and plan.tree is not None:
         return read_quantiles_from_tree(counts, quantiles, plan.tree, confidence, draw_noise)
-    if plan.method is QuantileMethod.REFINED and plan.refined is not None:
-        return read_quantiles_from_refined_tree(counts, quantiles, plan.refined, confidence, draw_noise)
+    if plan.method is QuantileMethod.STAGED and plan.staged is not None:
+        return read_quantiles_from_staged_tree(counts, quantiles, plan.staged, confidence, draw_noise)
     return ReadQuantiles.of_draws(draw_quantiles(counts, plan.split, plan.budgets), plan, counts.size, confidence)
 
 
@@ -155,20 +155,20 @@ def read_quantiles_from_tree(
     return _read(up_to, quantiles, quantile_widths(tree, quantiles, confidence))
 
 
-def read_quantiles_from_refined_tree(
-    counts: Integers, quantiles: Sequence[Fraction], refined: Plan, confidence: float, draw_noise: NoiseSampler
+def read_quantiles_from_staged_tree(
+    counts: Integers, quantiles: Sequence[Fraction], staged: Plan, confidence: float, draw_noise: NoiseSampler
 ) -> ReadQuantiles:
-    """Measure a refined tree with noise and read the quantiles off the posterior means of its cells.
+    """Measure a staged tree with noise and read the quantiles off the posterior means of its cells.
 
     Intervals come from draws of the joint posterior. They are as right as its prior, that neighbouring cells are often
     alike, and are widened since it may be wrong; those of a plain tree hold whatever the data are.
     """
     mechanism = StagedTreeMechanism()
     # Who calls this has charged for the quantiles as a whole: what is paid for here is a part of that.
-    receipt = Receipt.uncharged(mechanism.claim(refined))
-    measured = mechanism.measure(Cube(refined.schema, counts), refined, receipt, draw_noise)
-    belief = learn(MeasuredTree.of(HalvingTree.of(refined.schema), node_values(measured, with_variances=True)))
-    found = Reconciled(refined.schema.shape, belief)
+    receipt = Receipt.uncharged(mechanism.claim(staged))
+    measured = mechanism.measure(Cube(staged.schema, counts), staged, receipt, draw_noise)
+    belief = learn(MeasuredTree.of(HalvingTree.of(staged.schema), node_values(measured, with_variances=True)))
+    found = Reconciled(staged.schema.shape, belief)
     up_to = np.cumsum(found.cells)
     return _read(up_to, quantiles, _posterior_widths(found, quantiles, confidence))
 

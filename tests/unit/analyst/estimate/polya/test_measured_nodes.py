@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from support.refined_trees import refined_release
 from support.releases import release_of
+from support.staged_trees import refined_release
 from support.tree_strategies import PlainTree, tree_release
 from veilcube.analyst.estimate.polya.posterior import Posterior, has_measured_tree, measured_tree
 from veilcube.curator.cube import Cube

@@ -107,9 +107,9 @@ def test_few_and_many_questions_get_the_same_deviations() -> None:
     assert (widths[0] <= widths[1] * 1.15 + 1e-9).all()
 
 
-@pytest.mark.parametrize("name", [*STRATEGIES, "refined tree"])
+@pytest.mark.parametrize("name", [*STRATEGIES, "staged tree"])
 def test_inequalities_hold_and_leave_the_equalities_alone(name: str) -> None:
-    strategy = vc.Tree() if name == "refined tree" else STRATEGIES[name]
+    strategy = vc.Tree() if name == "staged tree" else STRATEGIES[name]
     release = release_of(SCHEMA, COUNTS, epsilon=0.05, seed=9, strategy=strategy)
     limits = ["count(age <= 3) <= 300", "400 <= count(hours = 2)", "count(age = 4) <= count(age = 5)"]
     refined = vc.refine(release, ["total = 3000", *limits])
@@ -136,7 +136,7 @@ def test_inequalities_that_hold_already_change_nothing() -> None:
     np.testing.assert_allclose(refined.to_xarray().values, plain.to_xarray().values)
 
 
-def test_a_refined_tree_obeys_facts_and_keeps_the_intervals_of_its_posterior() -> None:
+def test_a_staged_tree_obeys_facts_and_keeps_the_intervals_of_its_posterior() -> None:
     schema = vc.Schema([vc.Ordinal("age", 0, 255)])
     counts = np.round(200 * np.exp(-(((np.arange(256) - 90) / 30) ** 2))).astype(np.int64)
     release = release_of(schema, counts, epsilon=0.2, seed=11, strategy=vc.Tree())

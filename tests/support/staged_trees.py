@@ -1,4 +1,4 @@
-"""Refined trees with something to refine on small cubes, and releases of them."""
+"""Staged trees with something to refine on small cubes, and releases of them."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -16,7 +16,7 @@ from veilcube.schema import Schema
 
 
 class EveryLevel(Tree):
-    """A refined tree that measures every level below the root, the coarser ones with less noise."""
+    """A staged tree that measures every level below the root, the coarser ones with less noise."""
 
     def design(self, schema: Schema) -> StagedDesign:
         steps = max(HalvingTree.of(schema).depth, 1)

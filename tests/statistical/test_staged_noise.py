@@ -1,4 +1,4 @@
-"""Every step of a refined tree publishes the noise that it declares, and a scale 3% off is noticed at any step."""
+"""Every step of a staged tree publishes the noise that it declares, and a scale 3% off is noticed at any step."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from conformance.checks import sharper_scale
-from support.refined_trees import EveryLevel
 from support.seeded import SeededWords
+from support.staged_trees import EveryLevel
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms import StagedTreeMechanism, staged as refined_tree
+from veilcube.curator.mechanisms import StagedTreeMechanism, staged as staged_tree
 from veilcube.curator.sampling import discrete_laplace, sharpened_laplace
 from veilcube.planner import plan
 from veilcube.planner.staged.design import StagedDesign
@@ -72,7 +72,7 @@ def published(
     """Measure a cube, the noise of one part drawn with a wrong scale."""
     decide = {"stops": course.stops, "is_small": lambda places: places >= 0}
     for name, rule in decide.items():
-        monkeypatch.setattr(refined_tree._Course, name, lambda _self, _level, nodes, _least, rule=rule: rule(nodes))
+        monkeypatch.setattr(staged_tree._Course, name, lambda _self, _level, nodes, _least, rule=rule: rule(nodes))
     schema = Schema([Ordinal("position", 1, CELLS)])
     chosen = plan(schema, "1/5", course.strategy)
     cube, source, drawn = Cube(schema, np.arange(CELLS) % 5), SeededWords(41), []

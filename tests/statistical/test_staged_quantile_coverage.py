@@ -1,4 +1,4 @@
-"""How often the intervals of quantiles from a refined tree hold, on lines of many kinds: they rest on a prior."""
+"""How often the intervals of quantiles from a staged tree hold, on lines of many kinds: they rest on a prior."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veilcube.curator.mechanisms.protected.quantiles import read_quantiles_from_refined_tree
+from veilcube.curator.mechanisms.protected.quantiles import read_quantiles_from_staged_tree
 from veilcube.curator.sampling import discrete_laplace
 from veilcube.planner.quantiles import plan_quantiles
 
@@ -35,15 +35,15 @@ def lines(rows: int) -> Iterator[NDArray[np.int64]]:
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1)])
 @pytest.mark.parametrize("rows_of_a_cell", [3, 100])
 def test_intervals_of_places_and_of_rows_hold(epsilon: Fraction, rows_of_a_cell: int) -> None:
-    plan = plan_quantiles(CELLS, QUANTILES, epsilon, method="refined")
-    assert plan.refined is not None
+    plan = plan_quantiles(CELLS, QUANTILES, epsilon, method="staged")
+    assert plan.staged is not None
     shares = np.array([float(quantile) for quantile in QUANTILES])
     held_places, held_rows = [], []
     for counts in lines(int(rows_of_a_cell * CELLS / epsilon)):
         up_to = np.cumsum(counts)
         true = np.searchsorted(up_to, shares * up_to[-1])
         for _ in range(RELEASES):
-            found = read_quantiles_from_refined_tree(counts, QUANTILES, plan.refined, 0.95, discrete_laplace)
+            found = read_quantiles_from_staged_tree(counts, QUANTILES, plan.staged, 0.95, discrete_laplace)
             at = np.array(found.places)
             missed = np.maximum(up_to[at] - counts[at] - shares * up_to[-1], shares * up_to[-1] - up_to[at])
             held_places.append((np.array(found.first) <= true) & (true <= np.array(found.last)))

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.refined_trees import RichLevels, refined_release
 from support.releases import release_of
+from support.staged_trees import RichLevels, refined_release
 from support.veil_files import edit_document, entries_of, write_entries
 from veilcube.errors import ReleaseFileError
 from veilcube.laws.noise import DiscreteLaplace, JointLaplace
@@ -69,7 +69,7 @@ def test_joint_noise_of_anything_but_nodes_is_refused() -> None:
 
 
 def test_what_passes_the_check_before_a_charge_can_be_saved(record: ReleaseRecord, tmp_path: Path) -> None:
-    chosen = plan(SCHEMA, 2, "refined tree")
+    chosen = plan(SCHEMA, 2, "staged tree")
     require_savable(SCHEMA, record.statement, chosen.parts, chosen.to_dict())
     save_record(record, tmp_path / "refined.veil")
 
