@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from veilcube.errors import PlanError, QueryError
+from veilcube.operators import MarginalsOperator, read_marginals
 from veilcube.operators.marginals.components import centred
-from veilcube.operators.marginals.tables import MarginalsOperator, read_marginals
 from veilcube.query import read_query
 from veilcube.schema import Ordinal, Schema
 
