@@ -26,6 +26,7 @@ from .loops import (
     compile_loop as compile_loop,
     compiled as compiled,
     compiled_fast as compiled_fast,
+    compiled_if_long as compiled_if_long,
     share_out as share_out,
 )
 from .memory import (
