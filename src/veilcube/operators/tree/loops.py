@@ -18,7 +18,7 @@ Every pass works on nodes ``start`` to ``stop`` of one level, or of all, for the
 
 import numpy as np
 
-from veilcube.system import Floats, Integers, compiled
+from veilcube.system import Floats, Integers, compiled_if_long
 
 # first, child_start, child_count of the inner nodes (``TreeShape``).
 Nodes = tuple[Integers, Integers, Integers]
@@ -26,7 +26,7 @@ Nodes = tuple[Integers, Integers, Integers]
 Gains = tuple[Floats, Floats, Floats, Floats]
 
 
-@compiled
+@compiled_if_long
 def measure_up(
     nodes: Nodes, multipliers: Integers, leaf: int, skip: int, cells: Integers, sums: Integers, out: Integers,
     span: tuple[int, int], part: tuple[int, int],
@@ -53,7 +53,7 @@ def measure_up(
                 out[row, v - skip] = multipliers[v] * total
 
 
-@compiled
+@compiled_if_long
 def adjoint_down(
     nodes: Nodes, multipliers: Integers, leaf: int, skip: int, measurements: Floats, sums: Floats, out: Floats,
     span: tuple[int, int], part: tuple[int, int],
@@ -75,7 +75,7 @@ def adjoint_down(
                     sums[row, c] = total + multipliers[c] * measurements[row, c - skip]
 
 
-@compiled
+@compiled_if_long
 def estimate_up(
     nodes: Nodes, gains: Gains, leaf: int, skip: int, measurements: Floats, sums: Floats, estimates: Floats,
     span: tuple[int, int], part: tuple[int, int],
@@ -101,7 +101,7 @@ def estimate_up(
             estimates[row, v] = mine + below[v] * total
 
 
-@compiled
+@compiled_if_long
 def estimate_down(
     nodes: Nodes, gains: Gains, leaf: int, skip: int, measurements: Floats, sums: Floats, estimates: Floats,
     out: Floats, span: tuple[int, int], part: tuple[int, int],
@@ -127,7 +127,7 @@ def estimate_down(
                     estimates[row, c] += variance[c] * correction
 
 
-@compiled
+@compiled_if_long
 def weigh_up(
     nodes: Nodes, gains: Gains, leaf: int, query: Floats, shares: Floats,
     span: tuple[int, int], part: tuple[int, int],
@@ -153,7 +153,7 @@ def weigh_up(
                 shares[row, v] = total / spread[v]
 
 
-@compiled
+@compiled_if_long
 def weigh_down(
     nodes: Nodes, gains: Gains, leaf: int, skip: int, query: Floats, shares: Floats, out: Floats, pulls: Floats,
     span: tuple[int, int], part: tuple[int, int],
@@ -179,7 +179,7 @@ def weigh_down(
                     pulls[row, c] = shares[row, c] + passed
 
 
-@compiled
+@compiled_if_long
 def gain_up(
     nodes: Nodes, multipliers: Floats, leaf: float, gains: Gains, powers: Floats, before: Floats, under: Floats,
 ) -> None:  # fmt: skip
@@ -196,8 +196,10 @@ def gain_up(
         if count == 0:
             own[v], below[v], variance[v], spread[v] = 1.0 / multipliers[v], 0.0, 1.0 / square, 0.0
         elif begin >= inner:
+            power = 1.0
             for k in range(3):
-                under[v, k] = count / leaf ** (2 * k + 2)
+                power *= leaf * leaf
+                under[v, k] = count / power
         else:
             for c in range(begin, begin + count):
                 for k in range(3):
@@ -208,5 +210,8 @@ def gain_up(
             below[v] = 1.0 / (1.0 + square * spread[v])
             variance[v] = spread[v] * below[v]
             own[v] = multipliers[v] * variance[v]
+        own_power, below_power = 1.0, 1.0
         for k in range(3):
-            powers[v, k] = own[v] ** (2 * k + 2) + below[v] ** (2 * k + 2) * under[v, k]
+            own_power *= own[v] * own[v]
+            below_power *= below[v] * below[v]
+            powers[v, k] = own_power + below_power * under[v, k]

@@ -118,7 +118,10 @@ def step_moments(
     shares, pulls = np.empty(room), np.empty(room)
     for q in range(start, stop):
         if nodes[2][0] == 0:  # a single cell: the last step that starts at or before it
-            value = values[q, np.searchsorted(cuts[q], 0, side="right")]
+            step = 0
+            while step < cuts.shape[1] and cuts[q, step] <= 0:
+                step += 1
+            value = values[q, step]
             for k in range(3):
                 moments[k, q] = value ** (2 * k + 2) * sums[0][0, k]
             continue

@@ -9,8 +9,10 @@ from support.dense_axes import DenseAxis, check_axis
 from veilcube.errors import PlanError
 from veilcube.operators import FlatAxis, TreeAxis, hierarchy_levels, read_axis, tree_fanouts, tree_levels
 from veilcube.operators.base.axis import AxisMoments
+from veilcube.operators.tree import loops
 from veilcube.operators.tree.axis import TreeGains, tree_axis
 from veilcube.schema.hierarchy import Hierarchy
+from veilcube.system.loops import Loop
 
 JOBS = Hierarchy.read({"Care": {"Ward": ["Nurse", "Aide"], "Office": ["Clerk"]}, "Judges": [{"Judge": ["Judge one"]}]})
 
@@ -177,3 +179,27 @@ def test_levels_that_are_no_tree_and_multipliers_that_do_not_fit_are_refused(
 def test_an_axis_comes_back_from_its_plain_data(axis: TreeAxis) -> None:
     assert read_axis(axis.to_dict()) == axis
     assert DenseAxis.of(read_axis(axis.to_dict())).matrix.tolist() == DenseAxis.of(axis).matrix.tolist()
+
+
+def test_trees_are_the_same_to_the_last_bit_whether_their_loops_are_compiled_or_plain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import veilcube.system.compiler  # noqa: F401 - short loops are compiled where the compiler is loaded
+
+    def passes() -> list[np.ndarray]:
+        chance, found = np.random.default_rng(8), []
+        for size, fanouts in ((74, (1, 4, 3)), (99, (9, 3)), (1, ()), (50, (1, 2, 2, 2, 2))):
+            axis = TreeAxis.balanced(size, fanouts, chance.integers(1, 50, len(fanouts) + 1).tolist())
+            gains = axis.gains
+            found += [*gains.gains, *gains.sums, axis.apply(chance.integers(0, 99, (2, size)))]
+            found += [axis.adjoint(chance.normal(size=axis.rows)), axis.noise_weights(chance.normal(size=(1, size)))]
+            found += [axis.solve(chance.integers(-99, 99, axis.rows)), axis.solve(chance.normal(size=(3, axis.rows)))]
+        return found
+
+    measured = passes()
+    plain = [name for name, loop in vars(loops).items() if isinstance(loop, Loop)]
+    for name in plain:
+        monkeypatch.setattr(f"veilcube.operators.tree.axis.{name}", getattr(loops, name).py_func)
+    assert len(plain) == 7
+    for one, other in zip(measured, passes(), strict=True):
+        np.testing.assert_array_equal(one, other)
