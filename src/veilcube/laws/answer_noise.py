@@ -12,20 +12,14 @@ tests/unit/laws/test_answer_noise.py compares with exact inversions of the chara
 """
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
-import scipy
-from scipy.special import erfc, gammaln, ndtri
 
 from veilcube.laws.noise import DiscreteLaplace
+from veilcube.laws.normal_quantiles import normal_quantile
+from veilcube.laws.standard_widths import standard_widths
 from veilcube.system import Floats
 
-_KNOTS = 41
-_NODES = 240
-_NEWTON_STEPS = 60
-# The gamma density is left out where it is below exp(-80) of its largest value.
-_REACH = 80.0
 # What three cumulants leave open, measured against exact inversions over many strategies and blocks: up to 0.24% too
 # narrow for confidences from 0.65 to 0.98, up to 1% beyond 0.9995, elsewhere never (but up to 0.55% too wide at 0.5).
 # Each range of confidences, by its upper end, is widened by what it may lack.
@@ -81,9 +75,9 @@ class NoiseCumulants:
         terms_inverse = _ratio(12 * _ratio(k6, 20 * k4) ** 2, k4)
         laplace_share = np.minimum(_ratio(20 * k4**2, 6 * k6 * k2), 1.0)
         confidence = min(confidence, 1 - 1e-12)
-        standard = _standard_widths(confidence).ev(np.minimum(terms_inverse, 1.0), 1 - laplace_share)
+        standard = standard_widths(confidence).at(np.minimum(terms_inverse, 1.0), 1 - laplace_share)
         if self.bounded:
-            standard = np.maximum(standard, -ndtri((1 - confidence) / 2))
+            standard = np.maximum(standard, normal_quantile(confidence))
         margin = next(margin for upper, margin in _MARGINS if confidence <= upper)
         widths: Floats = margin * np.sqrt(k2) * standard + largest / 2
         # Chebyshev's bound, which is sharper where hardly any noise is left.
@@ -107,47 +101,3 @@ def answer_half_widths(
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > 0)
-
-
-@lru_cache(maxsize=64)
-def _standard_widths(confidence: float) -> "scipy.interpolate.RectBivariateSpline":
-    """Interpolate, over 1/m and the normal share of the variance, the w with P(|S| <= w) = confidence at variance 1."""
-    inverse, normal_share = np.linspace(0, 1, _KNOTS), np.linspace(0, 1, _KNOTS)
-    widths = np.empty((_KNOTS, _KNOTS))
-    widths[0] = -ndtri((1 - confidence) / 2)
-    terms, share = np.meshgrid(1 / inverse[1:], normal_share, indexing="ij")
-    widths[1:] = _solve(terms.ravel(), share.ravel(), confidence).reshape(terms.shape)
-    return scipy.interpolate.RectBivariateSpline(inverse, normal_share, widths)
-
-
-def _solve(terms: Floats, normal_share: Floats, confidence: float) -> Floats:
-    """Newton's method on log P(|S| > w), which is concave in w, from the left: it never passes the solution by much.
-
-    Given the gamma variable G behind the sum of m Laplace variables, S is normal: P(|S| > w) is the mean of
-    erfc(w / sqrt(2 Var(S | G))).
-    """
-    gamma, probability = _gamma_nodes(terms)
-    spread = np.sqrt(2 * ((1 - normal_share)[:, np.newaxis] * gamma + normal_share[:, np.newaxis]))
-    width = np.full(terms.shape, -0.3 * ndtri((1 - confidence) / 2))
-    for _ in range(_NEWTON_STEPS):
-        standard = width[:, np.newaxis] / spread
-        beyond = (probability * erfc(standard)).sum(axis=1)
-        slope = (probability * np.exp(-(standard**2)) / spread).sum(axis=1) * 2 / np.sqrt(np.pi)
-        step = np.log(beyond / (1 - confidence)) * beyond / slope
-        width = np.maximum(width + step, 0.1 * width)
-        if np.abs(step).max() < 1e-10:
-            break
-    return width
-
-
-def _gamma_nodes(terms: Floats) -> tuple[Floats, Floats]:
-    """Return nodes of G/m, G of the gamma law with shape m, and their probabilities: the trapezoidal rule in log G.
-
-    In log G the density is analytic and falls off on both sides, so the rule converges exponentially.
-    """
-    reach = _REACH / terms + np.sqrt(2 * _REACH / terms)
-    log_ratio = np.linspace(-reach, np.log1p(reach), _NODES, axis=-1)
-    steps = log_ratio[:, 1] - log_ratio[:, 0]
-    m = terms[:, np.newaxis]
-    log_density = m * (log_ratio - np.exp(log_ratio) + np.log(m)) - gammaln(m)
-    return np.exp(log_ratio), np.exp(log_density) * steps[:, np.newaxis]
