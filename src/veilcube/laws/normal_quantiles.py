@@ -7,7 +7,7 @@ are only known to lie between the two laws.
 from math import log1p, sqrt
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from veilcube.system import Floats
 
@@ -20,7 +20,7 @@ def normal_quantile(confidence: float) -> float:
     >>> round(normal_quantile(0.95), 4)
     1.96
     """
-    return float(-ndtri((1 - confidence) / 2))
+    return float(-scipy.special.ndtri((1 - confidence) / 2))
 
 
 def widest_deviations(confidence: float) -> float:

@@ -15,8 +15,8 @@ from functools import lru_cache
 from numbers import Real
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import ndtri
 
 from veilcube.errors import PrivacyError
 from veilcube.laws.noise import DiscreteLaplace
@@ -252,7 +252,7 @@ def _upper_tail(noise: DiscreteLaplace, count: int, threshold: Floats) -> Floats
 
 def _cornish_fisher(error_rate: float, k2: Floats, k4: Floats, k6: Floats) -> Floats:
     """The w with P(|X| > w) = error_rate for a symmetric continuous X with these cumulants, to second order in 1/m."""
-    z = float(-ndtri(error_rate / 2))
+    z = float(-scipy.special.ndtri(error_rate / 2))
     kurtosis = k4 / (k2 * k2)
     sixth = k6 / (k2 * k2 * k2)
     correction = kurtosis * ((z**3 - 3 * z) / 24) + sixth * ((z**5 - 10 * z**3 + 15 * z) / 720)

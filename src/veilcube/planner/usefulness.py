@@ -26,7 +26,6 @@ from types import MappingProxyType
 from typing import Literal
 
 import scipy
-from scipy.special import gammainccinv
 
 from veilcube.errors import PlanError
 from veilcube.laws import DiscreteLaplace, half_widths, tail
@@ -137,7 +136,7 @@ def _published_quantile(cells: int, delta: float) -> float:
 
 def _quantile_of_sizes(cells: int, delta: float) -> float:
     """The x with P(Gamma(cells) > x) = delta: the sizes of Laplace noises are exponential variables."""
-    return float(gammainccinv(cells, delta))
+    return float(scipy.special.gammainccinv(cells, delta))
 
 
 def _quantile_of_sum(cells: int, delta: float) -> float:

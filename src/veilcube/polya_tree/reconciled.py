@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import roots_genlaguerre
 
 from veilcube.polya_tree.belief import Belief
 from veilcube.polya_tree.haar_bands import HaarBands
@@ -93,7 +93,7 @@ def _by_size(differences: Floats, noise: Floats) -> tuple[Floats, Floats, Floats
 @lru_cache(maxsize=1)
 def _gamma_quadrature() -> tuple[Floats, Floats]:
     """Return points and masses of a gamma law of mean 1."""
-    points, masses = roots_genlaguerre(QUADRATURE, LAPLACE_TERMS - 1.0)
+    points, masses = scipy.special.roots_genlaguerre(QUADRATURE, LAPLACE_TERMS - 1.0)
     return points / LAPLACE_TERMS, masses / masses.sum()
 
 

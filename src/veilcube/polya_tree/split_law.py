@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc
+import scipy
 
 from veilcube.operators import HalvingTree
 from veilcube.system import Floats, compiled, compiled_fast
@@ -137,7 +137,7 @@ def component_shares() -> Floats:
     """Return F of each Beta component at the knots, which lie below ½ and end there."""
     odds = np.exp2(np.linspace(-FARTHEST, FARTHEST, KNOTS))
     shares = 0.5 * odds / (1 + odds)
-    table = np.stack([betainc(shape, shape, shares) for shape in BETA_SHAPES])
+    table = np.stack([scipy.special.betainc(shape, shape, shares) for shape in BETA_SHAPES])
     return table * (0.5 / table[:, -1:])
 
 

@@ -6,9 +6,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube import query as door
 from veilcube.errors import QueryError
-from veilcube.query.sql import MAX_NESTING, read_sql
 from veilcube.schema import Attribute, Ordinal, Region, Schema
+
+MAX_NESTING = 32
 
 Condition: TypeAlias = object  # a value, a (low, high) range, a list or set of values, a node of a hierarchy, or None
 Query: TypeAlias = Mapping[str, Condition] | str | Region
@@ -29,7 +31,7 @@ def read_query(schema: Schema, query: Query) -> Region:
             raise QueryError(f"the region is for a cube of shape {query.shape}, but the schema has {schema.shape}")
         return query
     if isinstance(query, str):
-        parsed = read_sql(schema, query)
+        parsed = door.read_sql(schema, query)  # by the door, since the parser takes long to load
         if parsed.group_by:
             raise QueryError("GROUP BY gives many answers; ask for it with release.count or 'veilcube query'")
         return parsed.region

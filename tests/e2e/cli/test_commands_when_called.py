@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import veilcube as vc
 from veilcube.cli.app import COMMANDS, _load
+from veilcube.cli.commands.demo import SCHEMA_FILE
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -28,3 +31,24 @@ def test_importing_veilcube_loads_nothing_heavy() -> None:
     program = "import sys, veilcube; print([name for name in ('numpy', 'numba', 'duckdb') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def _loaded_by(words: list[str], names: tuple[str, ...]) -> str:
+    program = (
+        f"import sys; from veilcube.cli import main; main({words!r}); "
+        f"print([name for name in {names!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+def test_a_question_to_a_small_release_needs_no_compiler_and_little_of_scipy(tmp_path: Path) -> None:
+    schema, file = vc.Schema([vc.Ordinal("age", 17, 90), vc.Nominal("sex", ["Female", "Male"])]), tmp_path / "a.veil"
+    vc.release(vc.Cube(schema, [[40, 38]] * 74), epsilon=1).save(file)
+    heavy = ("numba", "duckdb", "scipy.special", "scipy.interpolate", "scipy.linalg")
+    assert _loaded_by(["query", str(file), "age >= 65"], heavy) == "[]"
+
+
+def test_a_plan_needs_no_release_no_sql_and_little_of_scipy() -> None:
+    heavy = ("veilcube.analyst", "duckdb", "pyarrow", "sqlglot", "scipy.special", "scipy.interpolate", "scipy.linalg")
+    assert _loaded_by(["plan", str(SCHEMA_FILE), "--epsilon", "1"], heavy) == "[]"

@@ -1,13 +1,15 @@
 """Charts of a release, made from its public answers alone. Altair is handed in, because it is an extra."""
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from veilcube.analyst import Release
 from veilcube.cli.shared import show_confidence
 from veilcube.privacy import show_fraction
 from veilcube.query import Answers
 from veilcube.schema import Nominal, Ordinal
+
+if TYPE_CHECKING:  # charts of plans need no release, which takes long to load
+    from veilcube.analyst import Release
 
 Altair: TypeAlias = Any  # the module: it cannot be named in types, since it may not be installed
 Chart: TypeAlias = Any
@@ -24,7 +26,7 @@ class Figures:
     """Draws charts of one release; ``confidence`` is that of all intervals."""
 
     alt: Altair
-    release: Release
+    release: "Release"
     confidence: float
 
     def distribution(self, name: str, *, width: int, height: int) -> Chart:
@@ -134,14 +136,14 @@ def _rows(cells: list[Any], answers: Answers) -> Rows:
     return [{"cell": cell, "value": value, "low": low, "high": high} for cell, value, low, high in ends]
 
 
-def _ordinal(release: Release, name: str) -> Ordinal:
+def _ordinal(release: "Release", name: str) -> Ordinal:
     attribute = release.schema[name]
     if not isinstance(attribute, Ordinal):
         raise TypeError(f"the chart of '{name}' needs an ordinal attribute")
     return attribute
 
 
-def _top_groups(release: Release, name: str) -> list[str]:
+def _top_groups(release: "Release", name: str) -> list[str]:
     """Return the top group of every cell; a value without a group, and a cell of stray values, stands for itself."""
     attribute = release.schema[name]
     labels = attribute.labels()

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammainccinv
 
 from veilcube.analyst.estimate.base import Estimate, Estimates
 from veilcube.analyst.estimate.linear import IdentityEstimate, LeastSquares
@@ -311,7 +311,7 @@ def _reach_of_sharpened(noise: DiscreteLaplace, terms: Integers, missed: float) 
     Each noise lies between minus one and plus one fresh geometric variable of the scale that was added, and that is at
     most an exponential one: their sum is at most a gamma variable (docs/proofs/intervals.md).
     """
-    reach: Floats = float(noise.charged) * gammainccinv(np.maximum(terms, 1), missed / 2)
+    reach: Floats = float(noise.charged) * scipy.special.gammainccinv(np.maximum(terms, 1), missed / 2)
     return np.where(terms > 0, reach, 0.0)
 
 
