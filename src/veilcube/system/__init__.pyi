@@ -27,6 +27,7 @@ from .loops import (
     compiled as compiled,
     compiled_fast as compiled_fast,
     compiled_if_long as compiled_if_long,
+    compiled_inside as compiled_inside,
     share_out as share_out,
 )
 from .memory import (

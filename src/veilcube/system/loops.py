@@ -100,6 +100,11 @@ def compiled_if_long(function: Callable[Parameters, Result]) -> Callable[Paramet
     return compile_loop(function, may_be_plain=True, error_model="numpy")
 
 
+def compiled_inside(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a step of a loop into the loops that call it, where handing over its arrays would cost as much."""
+    return compile_loop(function, error_model="numpy", forceinline=True)
+
+
 def compiled_fast(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile sums whose terms may be added in any order, several at a time."""
     return compile_loop(function, fastmath=True)

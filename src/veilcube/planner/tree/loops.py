@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.system import Floats, Integers, compiled
+from veilcube.system import Floats, Integers, compiled, compiled_inside
 
 
 class PackedTree(NamedTuple):
@@ -85,7 +85,7 @@ def class_moments(tree: PackedTree, theta: Floats) -> RangeMoments:
     return RangeMoments(total, total_slope, running, running_slope)
 
 
-@compiled
+@compiled_inside
 def add_children(
     tree: PackedTree, moments: RangeMoments, c: int, begin: int, end: int, sums: Floats, slopes: Floats
 ) -> None:
@@ -100,7 +100,7 @@ def add_children(
         slopes[1, j] += part
 
 
-@compiled
+@compiled_inside
 def measure_node(tree: PackedTree, theta: Floats, moments: RangeMoments, c: int, sums: Floats, slopes: Floats) -> None:
     """Turn S, A of the children into s, a of a node of class c, in place."""
     weight = 0.0
