@@ -12,11 +12,13 @@ from rich.console import Console
 from rich.table import Table
 
 import benchmarks.honesty as package
+from benchmarks.honesty.histories import HISTORIES, MODELS
 from benchmarks.honesty.kinds import KINDS
 from benchmarks.honesty.measuring import ESTIMATORS, STRATEGIES, Finding, measure
 from benchmarks.honesty.questions import PICKED, TOTAL
 from benchmarks.report import make_console, write_csv
 
+SOURCES, READERS = (*STRATEGIES, *HISTORIES), (*ESTIMATORS, *MODELS)
 EPSILONS = (0.1, 0.5, 2.0)
 QUICK_KINDS = ("ramp_line", "spikes_line", "ramp_wide", "bump_plane", "strips_plane", "sparse_plane", "ramp_hyper")
 LEAST_COVERAGE, LEAST_PICKED, LEAST_WORST = 0.93, 0.80, 0.80
@@ -74,8 +76,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="seven kinds, the default strategy, one epsilon")
     parser.add_argument("--kind", action="append", choices=KINDS, help="may be repeated (default all)")
-    parser.add_argument("--strategy", action="append", choices=STRATEGIES, help="may be repeated (default all)")
-    parser.add_argument("--estimator", action="append", choices=ESTIMATORS, help="may be repeated (default all)")
+    parser.add_argument("--strategy", action="append", choices=SOURCES, help="may be repeated (default all)")
+    parser.add_argument("--estimator", action="append", choices=READERS, help="may be repeated (default all)")
     parser.add_argument("--epsilon", action="append", type=float, help="may be repeated (default 0.1, 0.5 and 2)")
     parser.add_argument("--releases", type=int, default=20)
     parser.add_argument("--out", type=Path, metavar="DIR", help="where all findings go as CSV")
@@ -84,9 +86,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _measured(options: argparse.Namespace, console: Console) -> list[Finding]:
     kinds = options.kind or (QUICK_KINDS if options.quick else KINDS)
-    strategies = options.strategy or (["auto"] if options.quick else STRATEGIES)
+    strategies = options.strategy or (["auto"] if options.quick else SOURCES)
     epsilons = options.epsilon or ([0.5] if options.quick else EPSILONS)
-    estimators = tuple(options.estimator or (["best"] if options.quick else ESTIMATORS))
+    estimators = tuple(options.estimator or (["best"] if options.quick else READERS))
     findings: list[Finding] = []
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         work = [

@@ -2,15 +2,17 @@
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
 import veilcube as vc
+from benchmarks.honesty.histories import LEAST_ATTRIBUTES, PAIRS, RANGES, Asking, models_of, past_ranges
 from benchmarks.honesty.kinds import table_of
-from benchmarks.honesty.questions import TOTAL, questions_about, schema_of
+from benchmarks.honesty.questions import TOTAL, Answered, Counts, Floats, Question, questions_about, schema_of
 from veilcube.analyst.estimate.linear.least_squares import LeastSquares
 from veilcube.analyst.estimate.polya.posterior import Posterior
 from veilcube.errors import VeilcubeError
@@ -51,6 +53,14 @@ class Finding:
     plain_stddev: float  # of the total by least squares on the same release; nan for other questions
 
 
+@dataclass(frozen=True)
+class _Made:
+    """One release or history: who reads it, and the standard deviation of the total by least squares, if known."""
+
+    readers: Iterable[tuple[str, Asking]]
+    plain_stddev: float = float("nan")
+
+
 def measure(
     kind: str,
     strategy: str,
@@ -61,33 +71,17 @@ def measure(
 ) -> list[Finding]:
     """Make the releases and ask them everything; what has no plan, or an estimator that cannot read it, is left out."""
     counts = table_of(kind)
-    cube = vc.Cube(schema_of(counts.shape), counts)
-    try:
-        plan = vc.plan(cube.schema, epsilon=epsilon, strategy=STRATEGIES[strategy])
-    except VeilcubeError:
+    make = _maker(counts, strategy, epsilon, estimators, releasing)
+    if make is None:
         return []
     held, off, errors, widths = (defaultdict(list) for _ in range(4))
     questions, plain_stddev = list(questions_about(counts)), float("nan")
     warnings.simplefilter("ignore")
     for number in range(releases):
-        release = releasing(cube, plan, number)
-        plain_stddev = plain_stddev if number else _plain_stddev(release)
-        for estimator in estimators:
-            try:
-                release.count(estimator=estimator)
-            except VeilcubeError:
-                continue
-            found = defaultdict(list)
-            for question in questions:
-                try:
-                    value, low, high = question.ask(release, estimator)
-                except VeilcubeError:
-                    continue
-                # A truth on the border of an interval lies in it, but for the rounding of sums of floats.
-                slack = 1e-9 * np.maximum(np.abs(question.truth), 1.0)
-                inside = (low - slack <= question.truth) & (question.truth <= high + slack)
-                found[question.kind].append((inside, value - question.truth, (high - low) / 2))
-            for name, parts in found.items():
+        made = make(number)
+        plain_stddev = plain_stddev if number else made.plain_stddev
+        for estimator, ask in made.readers:
+            for name, parts in _found(questions, ask).items():
                 inside, error, width = (np.concatenate(column) for column in zip(*parts, strict=True))
                 held[estimator, name].append(inside.mean())
                 off[estimator, name].append(error.mean())
@@ -110,6 +104,58 @@ def measure(
         )
         for (estimator, name), shares in held.items()
     ]
+
+
+def _maker(
+    counts: Counts, strategy: str, epsilon: float, estimators: tuple[str, ...], releasing: Releasing
+) -> Callable[[int], _Made] | None:
+    """Return what makes the release or history of each number; None where there is no such thing."""
+    cube, is_of_pairs = vc.Cube(schema_of(counts.shape), counts), strategy == PAIRS
+    if strategy == RANGES:
+        return lambda number: _Made(models_of(past_ranges(counts, cube.schema, epsilon, number), estimators))
+    if is_of_pairs and counts.ndim < LEAST_ATTRIBUTES:
+        return None
+    try:
+        plan = vc.plan(cube.schema, epsilon=epsilon, strategy=vc.Marginals(2) if is_of_pairs else STRATEGIES[strategy])
+    except VeilcubeError:
+        return None
+    if is_of_pairs:
+        return lambda number: _Made(models_of(releasing(cube, plan, number), estimators))
+
+    def make(number: int) -> _Made:
+        release = releasing(cube, plan, number)
+        return _Made(_estimates_of(release, estimators), float("nan") if number else _plain_stddev(release))
+
+    return make
+
+
+def _estimates_of(release: vc.Release, estimators: tuple[str, ...]) -> Iterator[tuple[str, Asking]]:
+    """Yield each estimator that can read a release, as something that answers questions."""
+    for name in estimators:
+        try:
+            release.count(estimator=name)
+        except VeilcubeError:
+            continue
+        yield name, partial(_asked, release, name)
+
+
+def _asked(release: vc.Release, estimator: str, question: Question) -> Answered:
+    return question.ask(release, estimator)
+
+
+def _found(questions: Sequence[Question], ask: Asking) -> dict[str, list[tuple[Floats, Floats, Floats]]]:
+    """Return by kind of question whether intervals hold, errors, and half-widths; what is refused is left out."""
+    found = defaultdict(list)
+    for question in questions:
+        try:
+            value, low, high = ask(question)
+        except VeilcubeError:
+            continue
+        # A truth on the border of an interval lies in it, but for the rounding of sums of floats.
+        slack = 1e-9 * np.maximum(np.abs(question.truth), 1.0)
+        inside = (low - slack <= question.truth) & (question.truth <= high + slack)
+        found[question.kind].append((inside.astype(np.float64), value - question.truth, (high - low) / 2))
+    return found
 
 
 def _plain_stddev(release: vc.Release) -> float:

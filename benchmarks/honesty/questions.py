@@ -22,11 +22,12 @@ TOTAL = "total"
 
 @dataclass(frozen=True)
 class Question:
-    """Some questions of one kind, with their true answers."""
+    """Some questions of one kind, with their true answers; as a ``workload`` where they count, for models."""
 
     kind: str
     truth: Floats
     ask: Callable[[vc.Release, str], Answered]
+    workload: vc.Workload | None = None
 
 
 def schema_of(shape: tuple[int, ...]) -> vc.Schema:
@@ -41,7 +42,7 @@ def questions_about(counts: Counts, seed: int = 7) -> Iterator[Question]:
         yield _about_blocks(kind, counts, vc.Workload.ranges(schema, low, high))
     for axis, name in enumerate(schema.names):
         others = tuple(other for other in range(counts.ndim) if other != axis)
-        yield from _about_axis(counts.sum(axis=others), name)
+        yield from _about_axis(schema, counts.sum(axis=others), name)
 
 
 def _blocks(counts: Counts, random: np.random.Generator) -> dict[str, tuple[Counts, Counts]]:
@@ -85,10 +86,10 @@ def _about_blocks(kind: str, counts: Counts, workload: vc.Workload) -> Question:
         answers = release.answer(workload, estimator=estimator)
         return answers.value, answers.low, answers.high
 
-    return Question(kind, BlockSums(counts.astype(np.float64))(workload.low, workload.high), ask)
+    return Question(kind, BlockSums(counts.astype(np.float64))(workload.low, workload.high), ask, workload)
 
 
-def _about_axis(margin: Counts, name: str) -> Iterator[Question]:
+def _about_axis(schema: vc.Schema, margin: Counts, name: str) -> Iterator[Question]:
     cells = np.arange(margin.size)
 
     def marginal(release: vc.Release, estimator: str) -> Answered:
@@ -106,7 +107,8 @@ def _about_axis(margin: Counts, name: str) -> Iterator[Question]:
 
         return ask
 
-    yield Question("marginals", margin.astype(np.float64), marginal)
+    groups = vc.Workload(schema, [{name: (cell, cell)} for cell in cells.tolist()])
+    yield Question("marginals", margin.astype(np.float64), marginal, groups)
     yield Question("sums", np.array([float((cells * margin).sum())]), single("sum"))
     if margin.sum():
         yield Question("means", np.array([(cells * margin).sum() / margin.sum()]), single("mean"))
