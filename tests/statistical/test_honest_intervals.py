@@ -10,6 +10,7 @@ from benchmarks.honesty.questions import PICKED, schema_of
 import veilcube as vc
 from support.releases import release_by_plan, release_of
 from veilcube.analyst.estimate.polya.posterior import PosteriorEstimate
+from veilcube.operators import BlockSums
 from veilcube.polya_tree import Reconciled
 
 
@@ -90,3 +91,50 @@ def test_kernel_pca_does_not_claim_to_know_what_lies_within_past_ranges() -> Non
     answers = vc.KernelPCA().fit(history).answer(vc.Workload.ranges(schema, cells, cells))
     truth = counts[tuple(cells.T)]
     assert np.mean((answers.low <= truth) & (truth <= answers.high)) > 0.95
+
+
+def share_held(model: vc.KernelPCA | vc.MaxEntropy, counts: np.ndarray, past: int, scale: float) -> float:
+    """Return how many cells of a table lie in their intervals, after so many noisy ranges, over twelve histories."""
+    schema, held = schema_of(counts.shape), []
+    cells = np.argwhere(np.ones(counts.shape))
+    for seed in range(12):
+        drawn = vc.Workload.random_ranges(schema, past, seed=seed)
+        low, high = drawn.low.copy(), drawn.high.copy()
+        low[0], high[0] = 0, np.array(counts.shape) - 1
+        exact = BlockSums(counts.astype(np.float64))(low, high)
+        values = exact + np.random.default_rng(seed).laplace(0, scale, past)
+        history = vc.History(schema, vc.Workload.ranges(schema, low, high), values, np.full(past, 2 * scale**2))
+        answers = model.fit(history).answer(vc.Workload.ranges(schema, cells, cells))
+        held.append(np.mean((answers.low <= counts.ravel()) & (counts.ravel() <= answers.high)))
+    return float(np.mean(held))
+
+
+@pytest.mark.parametrize("scale", [20.0, 100.0])
+def test_maximum_entropy_does_not_claim_to_know_the_cells_of_a_checkerboard(scale: float) -> None:
+    first, second = np.indices((3, 3))
+    checkerboard = np.where((first + second) % 2, 0, 200)
+    assert share_held(vc.MaxEntropy(), checkerboard, 12, scale) > 0.93
+
+
+def test_maximum_entropy_keeps_its_own_intervals_where_tables_were_measured() -> None:
+    schema = schema_of((3, 3))
+    low, high = np.array([[0, 0], [1, 0], [2, 0], [0, 0]]), np.array([[0, 2], [1, 2], [2, 2], [2, 2]])
+    history = vc.History(schema, vc.Workload.ranges(schema, low, high), np.array([90, 60, 30, 180.0]), np.full(4, 8.0))
+    one = vc.MaxEntropy().fit(history).answer(vc.Workload.ranges(schema, low[:1], high[:1]))
+    assert one.high[0] - one.low[0] < 2 * 2.5 * np.sqrt(8.0)
+
+
+def test_kernel_pca_holds_marginals_of_a_comb_and_cells_that_stand_out() -> None:
+    for kind, question, least in (("comb_plane", "marginals", 0.93), ("sparse_plane", PICKED, 0.9)):
+        found = measure(kind, "history of ranges", 0.5, ("kernel_pca",), 4)
+        assert next(one.coverage for one in found if one.question == question) > least
+
+
+def test_a_full_cell_is_no_fuller_than_a_past_range_that_has_it() -> None:
+    schema = schema_of((64,))
+    low, high = np.array([[0], [32], [0]]), np.array([[31], [63], [63]])
+    history = vc.History(schema, vc.Workload.ranges(schema, low, high), np.array([5_000.0, 0, 5_000]), np.full(3, 8.0))
+    cells = np.array([[3], [40]])
+    answers = vc.KernelPCA().fit(history).answer(vc.Workload.ranges(schema, cells, cells))
+    assert answers.high[0] > 1_000
+    assert answers.high[1] < 40

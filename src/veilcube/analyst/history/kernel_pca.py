@@ -12,6 +12,7 @@ known exactly, such as the total, is imposed (``conditioning``).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from veilcube.analyst.history.base import (
     read_prior,
 )
 from veilcube.errors import CapacityError, QueryError
-from veilcube.laws import laplace_sum_deviations
+from veilcube.laws import laplace_sum_deviations, widest_deviations
 from veilcube.privacy import join_promises
 from veilcube.query import Answer, Answers, AnswersWorkloads, LinearQueries, Workload, read_confidence
 from veilcube.record import History
@@ -42,6 +43,12 @@ from veilcube.system import Floats, available_memory, format_bytes, read_real, r
 _MATRICES = 5
 # By how many average cells an answer may be off for what is hidden within the queries of the past.
 CELLS_UNKNOWN = 2.0
+# By which part of an attribute's average slice, in units of how unlike cells are and up to a whole one.
+SLICES_UNKNOWN = 0.5
+# A cell may hold so many times what the cell of an average row holds.
+FULLEST_CELL = 3.0
+# No count exceeds that of a past query which has it; the least of many has so many times the noise of one.
+LEAST_OF_MANY = 1.5
 _QUERIES_AT_ONCE = 1024
 # The share of the total that exact answers may leave open and still count as telling all of it.
 _KNOWN = 1e-12
@@ -156,6 +163,15 @@ class _Projection:
     means: Floats
     along: Floats
     norms: Floats
+    slices: Floats
+    products: Floats  # with the past queries
+
+    @property
+    def weight(self) -> Floats:
+        """How much a cell counts in each query: 1 for those that count."""
+        norms = np.maximum(self.norms, 0.0)
+        smallest = np.finfo(np.float64).tiny
+        return np.asarray(np.minimum(norms / np.maximum(np.abs(self.means), smallest), 1.0 + np.sqrt(norms)))
 
 
 class KernelPCAModel(AnswersWorkloads):
@@ -203,15 +219,18 @@ class KernelPCAModel(AnswersWorkloads):
 
         The standard deviation holds the noise and the bias that is predicted: the prior scale times the distance from
         the query to the one that the history really answers. Intervals are those of a normal law, wider where a single
-        past answer brings most of the noise, since Laplace noise has heavier tails.
+        past answer brings most of the noise, since Laplace noise has heavier tails. What the history does not determine
+        may be a full cell among empty ones: intervals reach above the answer as far as cells are full.
         """
         confidence = read_confidence(confidence)
         queries = self._checked(workload)
         pieces = [queries[start : start + _QUERIES_AT_ONCE] for start in range(0, len(queries), _QUERIES_AT_ONCE)]
-        found = [self._estimate(piece) for piece in pieces] or [(np.empty(0),) * 3]
-        value, stddev, tailed = (np.concatenate(part) for part in zip(*found, strict=True))
+        reach = LEAST_OF_MANY * widest_deviations(confidence)
+        found = [self._estimate(piece, reach) for piece in pieces] or [(np.empty(0),) * 5]
+        value, stddev, tailed, full, ceiling = (np.concatenate(part) for part in zip(*found, strict=True))
         width = stddev * laplace_sum_deviations(tailed, confidence)
-        return Answers(value, value - width, value + width, stddev, confidence, self._parts.privacy)
+        high = np.minimum(value + np.maximum(width, full), ceiling)
+        return Answers(value, value - width, high, stddev, confidence, self._parts.privacy)
 
     def with_alpha(self, alpha: float) -> "KernelPCAModel":
         """Return what the same decomposition gives for another alpha; the total stays known, shrunk or free."""
@@ -248,29 +267,76 @@ class KernelPCAModel(AnswersWorkloads):
             means=means - inside @ parts.everything,
             along=rest @ self._spectrum.vectors,
             norms=parts.kernel.norms(queries) - np.square(inside).sum(axis=1),
+            slices=parts.kernel.slices(queries),
+            products=products,
         )
 
-    def _estimate(self, queries: LinearQueries) -> tuple[Floats, Floats, Floats]:
-        """Return values, standard deviations, and the share of single noises in the latter (Σv⁴ over its square)."""
+    def _ceiling(self, queries: LinearQueries, part: "_Projection", reach: float) -> Floats:
+        """Return the least that a past query with all cells of a query counts, noise included; else infinity.
+
+        One that counts has all of another if their inner product is the mean of the other.
+        """
+        history, of_past, means = self._parts.history, self._parts.means, self._parts.kernel.means(queries)
+        counts = np.abs(self._norms_of_past - of_past) <= _SAYS_NOTHING * of_past
+        has_all = (part.products >= (1 - _SAYS_NOTHING) * means[:, np.newaxis]) & counts
+        has_all[np.abs(self._parts.kernel.norms(queries) - means) > _SAYS_NOTHING * means] = False
+        most = np.maximum(history.values, 0.0) + reach * np.sqrt(history.variances)
+        return np.asarray(np.where(has_all, most, np.inf).min(axis=1, initial=np.inf))
+
+    @cached_property
+    def _norms_of_past(self) -> Floats:
+        return self._parts.kernel.norms(self._parts.history.queries)
+
+    def _estimate(self, queries: LinearQueries, reach: float) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Return values, standard deviations, how far single noises make these (Σv⁴ over the square), and two bounds.
+
+        The bounds are how far above its value a full cell brings a query, and what it counts at most.
+        ``reach`` is the number of standard deviations that a past answer may be too low by.
+        """
         part, spectrum = self._project(queries), self._spectrum
         weights = spectrum.weights(part.along, part.means, self._alpha)
         noise, distance, fourth = spectrum.errors_of(weights, part.along, part.norms)
         # What is left of a query that is known exactly is rounding.
         distance = np.where(distance > np.finfo(np.float64).eps * 64 * (1 + part.norms), distance, 0.0)
-        variance = noise + self._prior_scale**2 * distance + self._within_cells(part, distance)
+        variance = noise + self._prior_scale**2 * distance + self._hidden(part, distance)
         tailed = fourth / np.maximum(np.square(variance), np.finfo(np.float64).tiny)
-        return part.known + weights @ spectrum.answers, np.sqrt(variance), tailed
+        value = part.known + weights @ spectrum.answers
+        ceiling = np.maximum(self._ceiling(queries, part, reach), value + reach * np.sqrt(noise))
+        return value, np.sqrt(variance), tailed, self._full_cell(part, distance), ceiling
 
-    def _within_cells(self, part: "_Projection", distance: Floats) -> Floats:
+    def _hidden(self, part: "_Projection", distance: Floats) -> Floats:
         """Return the variance of what no past answer shows: whether rows fill every cell alike or every other one.
 
         A query that differs from what the history answers by a cell or more may be off by CELLS_UNKNOWN average cells.
+        Rows may be heaped along one attribute alone, so the same holds of its slices.
         """
-        cells = float(np.prod(np.array(self.schema.shape, dtype=np.float64)))
-        norms = np.maximum(part.norms, 0.0)
-        weight = np.minimum(norms / np.maximum(np.abs(part.means), np.finfo(np.float64).tiny), 1.0 + np.sqrt(norms))
-        off: Floats = np.square(CELLS_UNKNOWN * self._rows / cells * weight) * np.minimum(cells * distance, 1.0)
-        return off
+        off: Floats = np.square(CELLS_UNKNOWN / self._cells * part.weight) * np.minimum(self._cells * distance, 1.0)
+        unlike = min(SLICES_UNKNOWN * self._unlike, 1.0)
+        for slices in part.slices:
+            length = part.weight * slices
+            is_open = np.divide(np.minimum(distance, length), length, out=np.zeros_like(length), where=length > 0)
+            off += np.square(unlike * slices) * is_open
+        return off * self._rows**2
+
+    def _full_cell(self, part: "_Projection", distance: Floats) -> Floats:
+        """Return how far above its answer a query may lie if it has a full cell among empty ones.
+
+        An average row shares its cell with m(1 + c²) rows, m the mean of cells and c their coefficient of variation.
+        """
+        fullest = min(FULLEST_CELL * self._rows / self._cells * (1 + self._unlike**2), self._rows)
+        cells = np.maximum(self._cells * part.norms / np.maximum(np.square(part.weight), _SAYS_NOTHING), 1.0)
+        full: Floats = fullest * part.weight / np.sqrt(cells) * np.minimum(self._cells * distance, 1.0)
+        return full
+
+    @cached_property
+    def _cells(self) -> float:
+        return float(np.prod(np.array(self.schema.shape, dtype=np.float64)))
+
+    @cached_property
+    def _unlike(self) -> float:
+        """How unlike their neighbours cells are: the coefficient of variation of what they hold, as far as told."""
+        scale = min(self._spectrum.finest.largest_scale, self._prior_scale) if self._spectrum.answers.size else 0.0
+        return (scale or self._prior_scale) * sqrt(self._cells) / self._rows if self._rows > 0 else 0.0
 
     @cached_property
     def _rows(self) -> float:

@@ -153,6 +153,14 @@ class Spectrum:
         return float(np.exp(brentq(lambda log_scale: self._surprise(log_scale) - limit, best, end)))
 
     @cached_property
+    def finest(self) -> "Spectrum":
+        """The half of the eigenvectors that tells least: differences between neighbours, and not broad slopes."""
+        usable = np.flatnonzero(self.values > self.rounding)
+        kept = usable[self.values[usable] <= np.median(self.values[usable])] if usable.size else usable
+        drift = None if self.drift is None else self.drift[kept]
+        return Spectrum(self.values[kept], self.vectors[:, kept], self.answers[kept], drift)
+
+    @cached_property
     def _log_scales(self) -> Floats:
         """Logarithms of scales to try, up to where every answer that has an eigenvalue would be no surprise.
 

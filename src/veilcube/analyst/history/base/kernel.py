@@ -149,6 +149,22 @@ class ProductKernel:
             products[part.terms] *= part.rows @ shares
         return queries.sum_terms(products)
 
+    def slices(self, queries: LinearQueries) -> Floats:
+        """Return how much of the prior each query has in an average cell of each attribute, (attributes, queries).
+
+        That is nothing where it weighs all cells of the attribute alike.
+        """
+        means = [np.abs(part.rows @ shares) for part, shares in zip(queries.parts, self.prior, strict=True)]
+        found = np.empty((len(self.prior), len(queries)))
+        for axis, part in enumerate(queries.parts):
+            products = np.zeros(queries.owner.size)
+            products[part.terms] = np.ptp(part.rows, axis=1) / part.rows.shape[1]
+            for other, mean in enumerate(means):
+                if other != axis:
+                    products[queries.parts[other].terms] *= mean
+            found[axis] = queries.sum_terms(products)
+        return found
+
     def norms(self, queries: LinearQueries) -> Floats:
         """Return <q, q> of each query."""
         found = np.empty(len(queries))

@@ -25,6 +25,7 @@ from veilcube.analyst.history.base import (
     read_history,
     read_prior,
 )
+from veilcube.analyst.history.kernel_pca import KernelPCA, KernelPCAModel
 from veilcube.analyst.history.max_entropy.dual import DualProblem, box
 from veilcube.analyst.history.max_entropy.error import learn_errors
 from veilcube.analyst.history.max_entropy.exact import (
@@ -57,7 +58,8 @@ ENGINES = ("auto", "exact", "gibbs", "sgd")
 _CONVERGED = 0.5
 # As for answers: what is far beyond any table would leave floating point.
 LARGEST_TOTAL = 1e60
-# Exact answers beyond this number are not compared with each other before the fit: it takes the cube of it.
+# Beyond this number exact answers are not compared with each other before the fit, nor all of them by kernel PCA
+# after it: that takes the cube of it.
 _MOST_COMPARED = 2000
 
 
@@ -114,7 +116,17 @@ class MaxEntropy:
             model = self._fit_exactly(learned, problem, rows, advance)
         else:
             model = self._fit_chains(learned, problem, rows, engine, advance)
-        return replace(model, privacy=privacy)
+        return replace(model, privacy=privacy, _beside=self._beside(learned, problem, rows))
+
+    def _beside(self, history: History, problem: DualProblem, rows: Total) -> KernelPCAModel | None:
+        """Return what kernel PCA makes of past queries that are not the cells of tables; None where they all are.
+
+        How cells within such queries differ cannot be read off their misfit: noise that is met says nothing of it.
+        """
+        if all(group.is_of_cells for group in problem.groups) or len(history) > _MOST_COMPARED:
+            return None
+        known = rows.value if rows.variance == 0 else None
+        return KernelPCA("likelihood", self.prior).fit(history, known)
 
     def _engine(self, shape: tuple[int, ...]) -> str:
         if self.engine == "exact" and prod(shape) > MOST_EXACT_CELLS:

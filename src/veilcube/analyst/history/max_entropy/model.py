@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.analyst.history.kernel_pca import KernelPCAModel
 from veilcube.analyst.history.max_entropy.answers import answer_queries
 from veilcube.analyst.history.max_entropy.error import ErrorModel
 from veilcube.analyst.history.max_entropy.synthesis import format_for, rows_to_pandas, write_rows
@@ -70,6 +71,7 @@ class MaxEntropyModel(AnswersWorkloads):
     _universe: Universe
     _errors: ErrorModel
     _total: Total
+    _beside: KernelPCAModel | None = None
 
     def __repr__(self) -> str:
         return f"MaxEntropyModel({self.weights.size:,} answers over {', '.join(self.schema.names)}; {self.convergence})"
@@ -88,15 +90,22 @@ class MaxEntropyModel(AnswersWorkloads):
         """Estimate the answers to past or new queries, thousands at once, with their standard deviations.
 
         These hold what noise and box leave unknown of the measured tables, the chains' Monte Carlo error, and the
-        total's. How attributes depend on each other beyond what was measured is predicted, not known.
+        total's. How attributes depend on each other beyond what was measured is predicted, not known. Where the history
+        is of ranges, intervals also hold those of kernel PCA, which say how much ranges leave open.
         """
         confidence = read_confidence(confidence)
         queries = LinearQueries.of(workload)
         if queries.schema != self.schema:
             raise QueryError("the queries are for another schema than the history; build them with the same schema")
         value, stddev = answer_queries(queries, self._universe, self._errors, self._total)
-        width = widest_deviations(confidence) * stddev
-        return Answers(value, value - width, value + width, stddev, confidence, self.privacy)
+        deviations = widest_deviations(confidence)
+        low, high = value - deviations * stddev, value + deviations * stddev
+        if self._beside is not None:
+            # The same answers read without entropy: where they leave more open, no entropy makes it known.
+            other = self._beside.answer(queries, confidence)
+            low, high = np.minimum(low, other.low), np.maximum(high, other.high)
+            stddev = np.maximum(stddev, (high - low) / (2 * deviations))
+        return Answers(value, low, high, stddev, confidence, self.privacy)
 
     def distribution(self, names: Sequence[str] | str) -> Floats:
         """Return the estimated joint distribution of some attributes: one axis for each, adding up to 1."""

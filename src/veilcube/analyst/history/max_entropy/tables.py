@@ -53,6 +53,17 @@ class TableGroup:
             indices.append(factor.argmax(axis=1))
         return np.asarray(np.ravel_multi_index(tuple(indices), self.shape), dtype=np.int64)
 
+    @property
+    def is_of_cells(self) -> bool:
+        """Whether every query counts one cell of the table, or all of it."""
+        if self.cells is not None or not self.axes:
+            return True
+        if self.owner.size != self.members.size:
+            return False
+        sizes = np.prod([factor.sum(axis=1) for factor in self.factors], axis=0)
+        counts = np.all([((factor == 0) | (factor == 1)).all(axis=1) for factor in self.factors], axis=0)
+        return bool((counts & ((sizes == 1) | (sizes == self.size))).all())
+
     def log_weights(self, weights: Floats) -> Floats:
         """Return θ_S = Σ_i w_i f_i for the weights of the group's queries."""
         if self.cells is not None:
