@@ -138,3 +138,25 @@ def test_a_full_cell_is_no_fuller_than_a_past_range_that_has_it() -> None:
     answers = vc.KernelPCA().fit(history).answer(vc.Workload.ranges(schema, cells, cells))
     assert answers.high[0] > 1_000
     assert answers.high[1] < 40
+
+
+def test_the_total_of_plain_cells_holds_on_a_diagonal_band() -> None:
+    first, second = np.indices((64, 64))
+    counts = np.where(np.abs(first - second) < 2, 40, 0)
+    held = []
+    for seed in range(24):
+        total = release_of(schema_of(counts.shape), counts, 0.1, seed, vc.Identity()).count(estimator="posterior")
+        held.append(total.low <= counts.sum() <= total.high)
+    assert np.mean(held) >= 0.92
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.2])
+def test_every_tenth_age_holds_where_ages_are_heaped_and_cells_were_not_measured(epsilon: float) -> None:
+    ages, other = np.arange(100), np.exp(-np.arange(64) / 16)
+    heaped = np.where(ages % 10 == 0, 6.0, 0.4) * np.exp(-(((ages - 35) / 25) ** 2))
+    counts = np.random.default_rng(0).poisson(20_000 * np.outer(heaped / heaped.sum(), other / other.sum()))
+    tenth, held = list(range(0, 100, 10)), []
+    for seed in range(8):
+        answer = release_of(schema_of(counts.shape), counts, epsilon, seed, "auto").count(a=tenth)
+        held.append(answer.low <= counts[::10].sum() <= answer.high)
+    assert np.mean(held) >= 0.87

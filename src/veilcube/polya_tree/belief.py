@@ -103,11 +103,11 @@ class Belief:
     def spread(self, counts: Floats) -> Floats:
         """Return counts of nodes, (rows, nodes), as cells, (rows, cells): those of leaves by the cells' shares."""
         cells = np.empty((counts.shape[0], self.measured.tree.cells))
-        cells[:, self.measured.tree.order] = counts[:, self._leaf_of_cells] * self.cell_shares
+        cells[:, self.measured.tree.order] = counts[:, self.leaf_of_cells] * self.cell_shares
         return cells
 
     @cached_property
-    def _leaf_of_cells(self) -> Integers:
+    def leaf_of_cells(self) -> Integers:
         """The leaf that holds each cell, in the order of the tree."""
         starts, ends = self.measured.spans()
         leaves = self.measured.leaves

@@ -111,6 +111,9 @@ DOUBT_OF_LEAST_SQUARES = 0.4
 # Whoever makes an interval of the spread of draws multiplies it by this: draws are few and noise has long tails.
 WIDENING = 1.25
 NEXT_TO_NOTHING = 1e-9
+# Rows that are heaped alike stray from an even division so many times further than one row would; an interval of 95%
+# need not reach beyond all of them or none, but for WIDENING.
+HEAPED, FAR_END = 1.5, 1.96
 # All coefficients of a release count like so many of their own when a group is asked whether the posterior claims too
 # much; a single one counts up to this, since bias is looked for elsewhere.
 COEFFICIENTS_OF_ALL, LARGEST_RATIO = 200, 9.0
@@ -150,6 +153,16 @@ class Differences:
         short = np.clip(1.0 - found - 2.0 * np.sqrt(3.0 / seen), 0.0, 1.0)
         shortfall: Floats = short[groups] * claimed
         return shortfall
+
+    @property
+    def of_plain_total(self) -> Floats:
+        """V_u of the total and 0 of all others: a single coefficient that no like ones judge errs like least squares.
+
+        The weights of the prior are learned from the same noise, so that all cells together err by far more than the
+        posterior believes, and by about as much as what was measured.
+        """
+        is_total = np.all(self.bands.levels == 0, axis=1)
+        return np.where(is_total, self.of_plain, 0.0)
 
     @property
     def disagreement(self) -> Floats:
@@ -194,6 +207,7 @@ class Reconciled:
         """Draws (draws, cells) of the errors of ``cells``: the posterior's, and what is unknown of its bias."""
         unknown = self.bias.variance + DOUBT_OF_LEAST_SQUARES * np.square(self.bias.share) * self.differences.of_plain
         unknown += self.differences.overconfidence
+        unknown = np.maximum(unknown, self.differences.of_plain_total - self.differences.of_posterior)
         spread, cells, errors = np.sqrt(unknown), self.cells.size, self._drawn.copy()
         for start in range(0, DRAWS, DRAWS_AT_ONCE):
             numbers = np.arange(start, start + DRAWS_AT_ONCE)
@@ -201,6 +215,23 @@ class Reconciled:
             errors[numbers] += self.differences.bands.inverse(spread * normals).astype(np.float32)
         errors.setflags(write=False)
         return errors
+
+    def heaped_alike(self, inside: NDArray[np.bool_], groups: Integers) -> Floats:
+        """Return the standard deviation of counts of chosen cells for rows that are heaped alike in all leaves.
+
+        ``inside`` tells which cells, flat in the cube's order, are counted, and ``groups`` in which of the counts. A
+        leaf with n rows, a share s of which a count is taken to have, may have all of them or none in it. What noise
+        does to one leaf it does not do to all; a habit of those who answer (ages that end in 0) does.
+        """
+        belief = self._belief
+        order, leaf_of, number = belief.measured.tree.order, belief.leaf_of_cells, int(groups.max(initial=0)) + 1
+        chosen = inside[order]
+        pairs, which = np.unique(leaf_of[chosen] * number + groups[order][chosen], return_inverse=True)
+        share = np.clip(np.bincount(which, belief.cell_shares[chosen], pairs.size), 0.0, 1.0)
+        spread = np.minimum(HEAPED * np.sqrt(share * (1.0 - share)), np.maximum(share, 1.0 - share) / FAR_END)
+        partly = np.where(share < 1.0 - NEXT_TO_NOTHING, spread, 0.0)
+        rows = np.maximum(belief.means[pairs // number], 0.0)
+        return np.asarray(np.bincount(pairs % number, rows * partly, number))
 
     @property
     def plain_errors(self) -> Draws:

@@ -9,7 +9,7 @@ coverage that this gives). They are not proofs: ``interval="guaranteed"`` gives 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from math import sqrt
@@ -204,7 +204,22 @@ class PosteriorEstimate:
         plain, _ = group_cells(self._reconciled.plain.reshape(self._cells.shape), region, axes)
         errors, plain_errors = drawn(self._reconciled.errors), drawn(self._reconciled.plain_errors)
         cap = partial(self._capped_groups, region, tuple(axes)) if self._guarantee and axes else None
-        return DrawnGroups(counts, sizes, errors, plain, plain_errors, self._reconciled.step, cap)
+        found = DrawnGroups(counts, sizes, errors, plain, plain_errors, self._reconciled.step, cap)
+        if region.rectangle() is not None:
+            return found
+        # Regions with gaps may follow heaps, which the prior lowers and their neighbours do not show.
+        return replace(found, alike=np.hypot(self._heaped_alike(region, axes), plain - counts))
+
+    def _heaped_alike(self, region: Region, axes: Sequence[int]) -> Floats:
+        """Return the spread of each group if rows are heaped alike where nobody measured."""
+        shape = self._cells.shape
+        groups = np.zeros(shape, dtype=np.int64)
+        for axis in axes:
+            along = np.arange(shape[axis]).reshape([-1 if other == axis else 1 for other in range(len(shape))])
+            groups = groups * shape[axis] + along
+        kept = tuple(shape[axis] for axis in axes)
+        found = self._reconciled.heaped_alike(region.mask().ravel(), groups.ravel())
+        return found.reshape(kept)
 
     def _capped_groups(self, region: Region, axes: tuple[int, ...], found: Estimates, confidence: float) -> Estimates:
         """Return groups with guaranteed intervals where these are narrower, as the same questions asked alone have."""
@@ -263,6 +278,7 @@ class DrawnGroups:
     plain_draws: Floats
     step: float
     cap: Callable[[Estimates, float], Estimates] | None = None
+    alike: Floats | float = 0.0  # spread of the counts if rows are heaped alike in all their cells
 
     def first(self, size: int) -> "DrawnGroups":
         """Return the first groups of a single axis only."""
@@ -273,7 +289,8 @@ class DrawnGroups:
         """Return every group's count with its interval."""
         steps = np.where(self.sizes > 0, self.step, 0.0)  # a group without cells is empty for sure
         plain = (self.plain, self.plain_draws.std(axis=0, ddof=1))
-        found = _estimates(self.counts, self.draws.std(axis=0, ddof=1), plain, steps, confidence)
+        spread = np.hypot(self.draws.std(axis=0, ddof=1), self.alike)
+        found = _estimates(self.counts, spread, plain, steps, confidence)
         return self.cap(found, confidence) if self.cap else found
 
     def variance_of(self, weights: Floats) -> float:
