@@ -1,16 +1,7 @@
-"""Kernel PCA on history: better answers to past queries and answers to new ones, at no cost in privacy.
-
-The estimator of section 3 of the history paper in its stable form, kernel ridge: with K the inner products of the past
-queries under the prior, k those of a new query with them, and Σ the noise's covariance,
-
-    answer = k' (K + Σ/α²)^-1 a,
-
-where alpha says how far from the prior the data may lie: 0 trusts the prior alone, infinity the answers alone. What is
-known exactly, such as the total, is imposed (``conditioning``).
-"""
+"""What kernel PCA learned from a history: answers to any linear query, with what the history cannot tell."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 
@@ -19,28 +10,18 @@ import numpy as np
 from veilcube.analyst.history.base import (
     AlphaSearch,
     Conditioning,
-    HistorySource,
-    Prior,
     ProductKernel,
     Spectrum,
     Whitening,
-    cross_validate,
-    leave_one_out,
-    promises_of_prior,
     read_alpha,
-    read_history,
-    read_prior,
 )
-from veilcube.errors import CapacityError, QueryError
+from veilcube.errors import QueryError
 from veilcube.laws import laplace_sum_deviations, widest_deviations
-from veilcube.privacy import join_promises
 from veilcube.query import Answer, Answers, AnswersWorkloads, LinearQueries, Workload, read_confidence
 from veilcube.record import History
 from veilcube.schema import Schema
-from veilcube.system import Floats, available_memory, format_bytes, read_real, read_whole
+from veilcube.system import Floats, read_whole
 
-# The kernel, its eigenvectors, their squares and the decomposition's own room: matrices of so many numbers a side.
-_MATRICES = 5
 # By how many average cells an answer may be off for what is hidden within the queries of the past.
 CELLS_UNKNOWN = 2.0
 # By which part of an attribute's average slice, in units of how unlike cells are and up to a whole one.
@@ -50,12 +31,8 @@ FULLEST_CELL = 3.0
 # No count exceeds that of a past query which has it; the least of many has so many times the noise of one.
 LEAST_OF_MANY = 1.5
 _QUERIES_AT_ONCE = 1024
-# The share of the total that exact answers may leave open and still count as telling all of it.
-_KNOWN = 1e-12
-# Squares of larger totals would leave floating point, as those of larger answers would.
-LARGEST_TOTAL = 1e60
 # The share of a query's length that its mean must have for the query to say something of the total.
-_SAYS_NOTHING = 1e-9
+SAYS_NOTHING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,72 +49,8 @@ class Eigenqueries:
     coefficients: Floats
 
 
-@dataclass(frozen=True)
-class KernelPCA:
-    """Settings of the estimator; ``fit`` gives a model that answers.
-
-    ``alpha`` is "loo" (exact leave-one-out), "cv" (cross-validation in ``folds`` groups; with fewer than two answers a
-    group it is leave-one-out), "likelihood" (the most likely one: steadier where answers are few), or a number from 0
-    to infinity. ``prior`` is uniform if it is None; else see ``read_prior``.
-    """
-
-    alpha: str | float = "loo"
-    prior: Prior = field(default=None, repr=False)
-    folds: int = 5
-
-    def __post_init__(self) -> None:
-        if not (isinstance(self.alpha, str) and self.alpha in ("loo", "cv", "likelihood")):
-            object.__setattr__(self, "alpha", read_alpha(self.alpha, '"loo", "cv", "likelihood"'))
-        if isinstance(self.folds, bool) or not isinstance(self.folds, int) or self.folds < 2:
-            raise QueryError("cross-validation needs a whole number of folds, at least 2")
-
-    def fit(self, history: HistorySource, total: float | None = None) -> "KernelPCAModel":
-        """Learn from history: a ``History``, a release, a ledger's history, or a list of these.
-
-        ``total`` is the number of rows, if it is known. If it is not, an alpha that is chosen from the history leaves
-        the total free: it is estimated with its variance. A fixed alpha then means the estimator as published, which
-        shrinks the total like everything else.
-        """
-        learned = read_history(history)
-        _require_memory(len(learned))
-        known = _read_total(total)
-        kernel = ProductKernel(read_prior(learned.schema, self.prior))
-        products, means = kernel.between(learned.queries, learned.queries), kernel.means(learned.queries)
-        whitening = Whitening.of(learned)
-        conditioning = Conditioning.of(whitening.exact, products, means, learned.values, known)
-        inside = conditioning.coordinates(products, means)
-        privacy = join_promises([*learned.promises, *promises_of_prior(self.prior, history)])
-        parts = _Parts(learned, kernel, whitening, conditioning, inside, means, privacy)
-        return self._decompose(parts, products, is_free=known is None and isinstance(self.alpha, str))
-
-    def _decompose(self, parts: "_Parts", products: Floats, *, is_free: bool) -> "KernelPCAModel":
-        noisy = parts.whitening.noisy
-        covered = noisy.apply(parts.inside)
-        answers = noisy.apply(parts.history.values) - covered @ parts.conditioning.answers
-        whitened = noisy.apply(noisy.apply(products).T)
-        del products
-        drift = _free_drift(parts, covered, np.diagonal(whitened)) if is_free else None
-        whitened -= covered @ covered.T
-        scales = parts.whitening.scales
-        is_in_groups = self.alpha == "cv" and answers.size >= 2 * self.folds
-        # The decomposition works in the kernel's own memory, which only cross-validation needs afterwards.
-        spectrum = Spectrum.of(whitened.copy() if is_in_groups else whitened, answers, drift)
-        if not isinstance(self.alpha, str):
-            return KernelPCAModel(parts, spectrum, float(self.alpha), None)
-        if self.alpha == "likelihood" and answers.size:
-            return KernelPCAModel(parts, spectrum, spectrum.likely_scale, None)
-        if answers.size < 2:
-            return KernelPCAModel(parts, spectrum, float("inf"), None)
-        search = (
-            cross_validate(spectrum.grid(), whitened, answers, drift, scales, self.folds)
-            if is_in_groups
-            else leave_one_out(spectrum, scales)
-        )
-        return KernelPCAModel(parts, spectrum, search.best, search)
-
-
 @dataclass(frozen=True, eq=False)
-class _Parts:
+class Learned:
     """What a fit prepares before it decomposes: all in terms of the past queries."""
 
     history: History
@@ -177,7 +90,7 @@ class _Projection:
 class KernelPCAModel(AnswersWorkloads):
     """What kernel PCA learned from a history: answers any linear query over its schema."""
 
-    def __init__(self, parts: _Parts, spectrum: Spectrum, alpha: float, search: AlphaSearch | None) -> None:
+    def __init__(self, parts: Learned, spectrum: Spectrum, alpha: float, search: AlphaSearch | None) -> None:
         self._parts, self._spectrum, self._alpha, self._search = parts, spectrum, alpha, search
         self._prior_scale = self._read_prior_scale()
 
@@ -277,9 +190,9 @@ class KernelPCAModel(AnswersWorkloads):
         One that counts has all of another if their inner product is the mean of the other.
         """
         history, of_past, means = self._parts.history, self._parts.means, self._parts.kernel.means(queries)
-        counts = np.abs(self._norms_of_past - of_past) <= _SAYS_NOTHING * of_past
-        has_all = (part.products >= (1 - _SAYS_NOTHING) * means[:, np.newaxis]) & counts
-        has_all[np.abs(self._parts.kernel.norms(queries) - means) > _SAYS_NOTHING * means] = False
+        counts = np.abs(self._norms_of_past - of_past) <= SAYS_NOTHING * of_past
+        has_all = (part.products >= (1 - SAYS_NOTHING) * means[:, np.newaxis]) & counts
+        has_all[np.abs(self._parts.kernel.norms(queries) - means) > SAYS_NOTHING * means] = False
         most = np.maximum(history.values, 0.0) + reach * np.sqrt(history.variances)
         return np.asarray(np.where(has_all, most, np.inf).min(axis=1, initial=np.inf))
 
@@ -324,7 +237,7 @@ class KernelPCAModel(AnswersWorkloads):
         An average row shares its cell with m(1 + c²) rows, m the mean of cells and c their coefficient of variation.
         """
         fullest = min(FULLEST_CELL * self._rows / self._cells * (1 + self._unlike**2), self._rows)
-        cells = np.maximum(self._cells * part.norms / np.maximum(np.square(part.weight), _SAYS_NOTHING), 1.0)
+        cells = np.maximum(self._cells * part.norms / np.maximum(np.square(part.weight), SAYS_NOTHING), 1.0)
         full: Floats = fullest * part.weight / np.sqrt(cells) * np.minimum(self._cells * distance, 1.0)
         return full
 
@@ -366,39 +279,3 @@ class KernelPCAModel(AnswersWorkloads):
         coefficients = whitened @ self._parts.whitening.noisy.dense(len(self._parts.history))
         believed = spectrum.filter(self._alpha)[kept] * spectrum.values[kept]
         return Eigenqueries(spectrum.answers[kept] / roots, 1.0 / roots, believed, coefficients)
-
-
-def _free_drift(parts: _Parts, covered: Floats, squares: Floats) -> Floats | None:
-    """Return what is not known of the total in the noisy combinations; None where exact answers tell all of it.
-
-    ``squares`` are the squared lengths of the combinations, and ``covered`` their coordinates in what is known.
-    """
-    everything = parts.everything
-    told = float(everything @ everything)
-    if 1 - told <= _KNOWN:
-        return None
-    drift = np.asarray(parts.whitening.noisy.apply(parts.means) - covered @ everything)
-    if (np.abs(drift) > _SAYS_NOTHING * np.sqrt(squares)).any():
-        return drift
-    if told <= _SAYS_NOTHING**2:
-        raise QueryError("the history says nothing of the number of rows of the table; give it as total=...")
-    return None
-
-
-def _read_total(total: float | None) -> float | None:
-    if total is None:
-        return None
-    if not 0 <= (rows := read_real(total, "the total")) <= LARGEST_TOTAL:
-        raise QueryError(
-            "the total is the number of rows of the table, from 0 to 1e60; leave it out if it is not known"
-        )
-    return rows
-
-
-def _require_memory(answers: int) -> None:
-    needed, free = _MATRICES * 8 * answers**2, available_memory()
-    if needed > free:
-        raise CapacityError(
-            f"kernel PCA on {answers:,} answers needs {format_bytes(needed)}, more than the {format_bytes(free)} that "
-            "are free; use MaxEntropy, or a part of the history such as history[:5000]"
-        )

@@ -395,6 +395,6 @@ def test_a_covariance_matrix_that_is_indefinite_is_refused():
 
 
 def test_a_history_that_does_not_fit_in_memory_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("veilcube.analyst.history.kernel_pca.available_memory", lambda: 1000)
+    monkeypatch.setattr("veilcube.analyst.history.kernel_pca.fitting.available_memory", lambda: 1000)
     with pytest.raises(CapacityError, match="MaxEntropy"):
         KernelPCA().fit(EXAMPLE)

@@ -1,0 +1,5 @@
+"""Kernel PCA on past answers: the fit, and the model that answers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
