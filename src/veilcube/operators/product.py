@@ -29,6 +29,7 @@ from veilcube.operators.base import (
     range_steps,
     read_flat_axis,
     union_bound,
+    unknown_kind,
 )
 from veilcube.operators.matched import read_matched_axis
 from veilcube.operators.tree import TreeAxis, read_tree_axis
@@ -209,7 +210,10 @@ def read_axis(data: object) -> AxisOperator:
     """Rebuild one axis from the plain data of its ``to_dict``."""
     if not isinstance(data, Mapping):
         raise TypeError("an axis must be a mapping")
-    return _AXIS_READERS[str(data["kind"])](data)
+    reader = _AXIS_READERS.get(str(data["kind"]))
+    if reader is None:
+        raise unknown_kind()
+    return reader(data)
 
 
 def read_product(data: Mapping[str, object]) -> ProductOperator:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from veilcube.errors import ReleaseFileError
-from veilcube.operators.base import Operator, OperatorReader
+from veilcube.operators.base import Operator, OperatorReader, unknown_kind
 from veilcube.operators.identity import read_identity
 from veilcube.operators.marginals import read_marginals
 from veilcube.operators.partition import read_regions
@@ -23,7 +23,7 @@ def read_operator(data: Mapping[str, object]) -> Operator:
     """Rebuild an operator from the plain data of its ``to_dict``."""
     reader = _READERS.get(str(data.get("kind")))
     if reader is None:
-        raise ReleaseFileError("the release uses a strategy that this version does not know; upgrade veilcube")
+        raise unknown_kind()
     try:
         return reader(data)
     except (KeyError, TypeError, ValueError) as problem:

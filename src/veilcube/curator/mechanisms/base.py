@@ -2,7 +2,7 @@
 
 To write the next mechanism, copy ``linear.py``, change the claim and the formula, and register it in
 ``registry.py`` and in ``tests/conformance/members.py``: the conformance suite then checks the claim on every
-small table.
+small table. A strategy that measures once needs no mechanism, only its name in ``registry.py``.
 """
 
 from collections.abc import Callable

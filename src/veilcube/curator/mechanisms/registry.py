@@ -6,6 +6,7 @@ from veilcube.curator.mechanisms.base import Mechanism
 from veilcube.curator.mechanisms.linear import IdentityMechanism, LinearMechanism
 from veilcube.curator.mechanisms.partition import AdaptiveMechanism
 from veilcube.curator.mechanisms.staged import StagedTreeMechanism
+from veilcube.errors import PlanError
 from veilcube.planner import Plan
 
 # Every strategy that measures once is carried out by the linear mechanism; the identity is the readable example.
@@ -22,4 +23,10 @@ _MECHANISMS: Mapping[str, Mechanism] = {
 
 def mechanism_for(plan: Plan) -> Mechanism:
     """Return the mechanism that carries out a plan."""
-    return _MECHANISMS[plan.strategy.name]
+    name = plan.strategy.name
+    if name not in _MECHANISMS:
+        raise PlanError(
+            f"no mechanism carries out the strategy '{name}'; use one of {', '.join(_MECHANISMS)}, or register it in "
+            "curator/mechanisms/registry.py"
+        )
+    return _MECHANISMS[name]

@@ -29,5 +29,6 @@ from .protocol import (
     OperatorDefaults as OperatorDefaults,
     OperatorReader as OperatorReader,
     other_tables as other_tables,
+    unknown_kind as unknown_kind,
 )
 from .rows import queries_of_one_term as queries_of_one_term, queries_of_products as queries_of_products

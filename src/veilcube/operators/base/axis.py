@@ -1,11 +1,12 @@
 """One-axis operators: the factors of a product strategy.
 
-An axis operator A maps the cells of one attribute to integer measurements; every entry of A is a whole number >= 0,
-and A has full column rank. Arrays are worked on along their LAST axis, whatever axes stand before it. A query q is a
-vector of weights on the cells; its least-squares estimate is q'(A'A)^-1 A' y, so each measurement's noise enters the
-answer with the ``noise_weights`` A (A'A)^-1 q. The sum of their squares is the variance of the answer in units of the
-noise's; the sums of their fourth and sixth powers tell how far the answer's law is from the normal law (``Moments``).
-All three multiply over the axes of a product.
+An axis operator A maps the cells of one attribute to integer measurements; every entry of A is a whole number >= 0
+(wavelets have signs as well: they work ``inside`` and tell their ``column_pairs``), and A has full column rank. Arrays
+are worked on along their LAST axis, whatever axes stand before it. A query q is a vector of weights on the cells; its
+least-squares estimate is q'(A'A)^-1 A' y, so each measurement's noise enters the answer with the ``noise_weights`` A
+(A'A)^-1 q. The sum of their squares is the variance of the answer in units of the noise's; the sums of their fourth
+and sixth powers tell how far the answer's law is from the normal law (``Moments``). All three
+multiply over the axes of a product.
 """
 
 from collections.abc import Mapping
@@ -65,7 +66,7 @@ class AxisOperator(Protocol):
         """Return the least, over pairs of different cells i and j, of the sum over rows of min(A_ri, A_rj).
 
         What is shared stays put when a row moves from one cell to the other. An axis of one cell has no such pair: it
-        shares its whole column sum.
+        shares its whole column sum. Too small a number only wastes budget; too large a one breaks the promise.
         """
 
     def moments_of_steps(self, cuts: Integers, values: Floats) -> Moments:
@@ -123,7 +124,9 @@ class AxisReader(Protocol):
 class AxisMoments:
     """Moments, variances and fourth powers from one method alone: ``noise_weights``.
 
-    A new kind of axis inherits this, and overrides ``moments_of_steps`` where it knows better than dense vectors.
+    A new kind of axis inherits this, writes the other methods of ``AxisOperator`` that are missing here, and registers
+    its reader in ``operators.product``. It overrides ``moments_of_steps`` where it knows better than dense vectors,
+    which take time for each cell in each query, and ``largest_column``, so that huge attributes are planned at once.
     """
 
     size: int

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.errors import PlanError, QueryError
+from veilcube.errors import PlanError, QueryError, ReleaseFileError
 from veilcube.operators.base.moments import LinearAnswers
 from veilcube.query import LinearQueries
 from veilcube.schema import Region, Schema
@@ -95,6 +95,11 @@ class Operator(Protocol):
 def other_tables() -> PlanError:
     """Return the refusal of tables from which an operator cannot tell what it measures."""
     return PlanError("other tables were counted than the plan measures; count for this plan")
+
+
+def unknown_kind() -> ReleaseFileError:
+    """Return the refusal of a kind that has no reader: later versions may have one, and so must every kind of ours."""
+    return ReleaseFileError("the release uses a strategy that this version does not know; upgrade veilcube")
 
 
 class OperatorDefaults:

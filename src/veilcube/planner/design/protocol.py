@@ -2,7 +2,8 @@
 
 A design says what is measured, what that does to the data, and the exact error of the answers that are planned with. To
 write a strategy that measures once, inherit ``MeasuredOnce`` and say which linear map is measured: its design and its
-mechanism exist. One of several steps says its own ``Design`` and needs a mechanism (``curator/mechanisms``).
+mechanism exist. One of several steps says its own ``Design`` and needs a mechanism (``curator/mechanisms``). Where to
+register it is told step by step in CONTRIBUTING.md.
 """
 
 from dataclasses import dataclass
