@@ -130,6 +130,12 @@ def test_kernel_pca_holds_marginals_of_a_comb_and_cells_that_stand_out() -> None
         assert next(one.coverage for one in found if one.question == question) > least
 
 
+def test_kernel_pca_holds_slopes_that_it_shrinks_away() -> None:
+    found = measure("ramp_solid", "history of pairs", 0.1, ("kernel_pca",), 3, release_by_plan)
+    held = {one.question: one.coverage for one in found}
+    assert min(held["prefixes"], held["slabs"], held["marginals"]) > 0.93
+
+
 def test_a_full_cell_is_no_fuller_than_a_past_range_that_has_it() -> None:
     schema = schema_of((64,))
     low, high = np.array([[0], [32], [0]]), np.array([[31], [63], [63]])

@@ -26,10 +26,11 @@ from veilcube.system import Floats, read_whole
 CELLS_UNKNOWN = 2.0
 # By which part of an attribute's average slice, in units of how unlike cells are and up to a whole one.
 SLICES_UNKNOWN = 0.5
-# A cell may hold so many times what the cell of an average row holds.
-FULLEST_CELL = 3.0
-# No count exceeds that of a past query which has it; the least of many has so many times the noise of one.
-LEAST_OF_MANY = 1.5
+# A cell may hold so many times what the cell of an average row holds. No count exceeds that of a past query which has
+# it; the least of many has so many times the noise of one.
+FULLEST_CELL, LEAST_OF_MANY = 3.0, 1.5
+# What an alpha so many times as large would change by more than so many standard deviations is bias.
+FURTHER, FAR = 10.0, 2.0
 _QUERIES_AT_ONCE = 1024
 # The share of a query's length that its mean must have for the query to say something of the total.
 SAYS_NOTHING = 1e-9
@@ -82,9 +83,8 @@ class _Projection:
     @property
     def weight(self) -> Floats:
         """How much a cell counts in each query: 1 for those that count."""
-        norms = np.maximum(self.norms, 0.0)
-        smallest = np.finfo(np.float64).tiny
-        return np.asarray(np.minimum(norms / np.maximum(np.abs(self.means), smallest), 1.0 + np.sqrt(norms)))
+        norms, means = np.maximum(self.norms, 0.0), np.maximum(np.abs(self.means), np.finfo(np.float64).tiny)
+        return np.asarray(np.minimum(norms / means, 1.0 + np.sqrt(norms)))
 
 
 class KernelPCAModel(AnswersWorkloads):
@@ -212,10 +212,17 @@ class KernelPCAModel(AnswersWorkloads):
         # What is left of a query that is known exactly is rounding.
         distance = np.where(distance > np.finfo(np.float64).eps * 64 * (1 + part.norms), distance, 0.0)
         variance = noise + self._prior_scale**2 * distance + self._hidden(part, distance)
+        variance += self._shrunk_away(part, weights)
         tailed = fourth / np.maximum(np.square(variance), np.finfo(np.float64).tiny)
         value = part.known + weights @ spectrum.answers
         ceiling = np.maximum(self._ceiling(queries, part, reach), value + reach * np.sqrt(noise))
         return value, np.sqrt(variance), tailed, self._full_cell(part, distance), ceiling
+
+    def _shrunk_away(self, part: "_Projection", weights: Floats) -> Floats:
+        """Return the square of what a larger alpha would change, where that is more than its noise explains: slopes."""
+        further = self._spectrum.weights(part.along, part.means, FURTHER * self._alpha) - weights
+        moved, noise = np.square(further @ self._spectrum.answers), np.square(further).sum(axis=1)
+        return np.where(moved > FAR**2 * noise, moved, 0.0)
 
     def _hidden(self, part: "_Projection", distance: Floats) -> Floats:
         """Return the variance of what no past answer shows: whether rows fill every cell alike or every other one.
@@ -238,8 +245,7 @@ class KernelPCAModel(AnswersWorkloads):
         """
         fullest = min(FULLEST_CELL * self._rows / self._cells * (1 + self._unlike**2), self._rows)
         cells = np.maximum(self._cells * part.norms / np.maximum(np.square(part.weight), SAYS_NOTHING), 1.0)
-        full: Floats = fullest * part.weight / np.sqrt(cells) * np.minimum(self._cells * distance, 1.0)
-        return full
+        return np.asarray(fullest * part.weight / np.sqrt(cells) * np.minimum(self._cells * distance, 1.0))
 
     @cached_property
     def _cells(self) -> float:
