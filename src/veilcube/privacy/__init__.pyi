@@ -43,3 +43,14 @@ from .unit import (
     scale_for as scale_for,
     unit_sensitivity as unit_sensitivity,
 )
+from .zcdp import (
+    LARGEST_RHO as LARGEST_RHO,
+    SMALLEST_DELTA as SMALLEST_DELTA,
+    SMALLEST_RHO as SMALLEST_RHO,
+    delta_of as delta_of,
+    epsilon_for as epsilon_for,
+    pure_rho as pure_rho,
+    read_delta as read_delta,
+    read_rho as read_rho,
+    rho_for as rho_for,
+)
