@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.operators import AxisOperator
+from veilcube.operators.base import largest_squared_exchange
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -53,6 +54,7 @@ def check_axis(axis: AxisOperator, seed: int) -> None:
     np.testing.assert_array_equal(axis.column_sums(), np.abs(dense.matrix).sum(axis=0))
     if (dense.matrix >= 0).all():
         assert axis.least_shared() == (dense.least_shared() if axis.size > 1 else dense.matrix.sum())
+    check_squares(axis, dense)
     low, high, ranges = all_ranges(axis.size)
     weights = ranges @ dense.least_squares
     np.testing.assert_allclose(axis.variance_of_ranges(low, high), (weights**2).sum(axis=1), **close)
@@ -62,6 +64,15 @@ def check_axis(axis: AxisOperator, seed: int) -> None:
     np.testing.assert_allclose(axis.variance_of_cells(chosen), (weights**2).sum(), **close)
     np.testing.assert_allclose(axis.fourth_powers_of_cells(chosen), (weights**4).sum(), **close)
     check_steps(axis, dense, rng)
+
+
+def check_squares(axis: AxisOperator, dense: DenseAxis) -> None:
+    """Compare squared L2 norms of columns, and of the differences of two."""
+    products = dense.matrix.T @ dense.matrix
+    norms = np.diagonal(products)
+    assert axis.largest_square == norms.max()
+    distances = norms[:, None] + norms[None, :] - 2 * products
+    assert largest_squared_exchange([axis.column_products()]) == distances.max()
 
 
 def check_steps(axis: AxisOperator, dense: DenseAxis, rng: np.random.Generator) -> None:

@@ -71,6 +71,10 @@ class IdentityOperator(OperatorDefaults):
         """Return 1 for a row more or less; 2 for an exchanged row, which leaves one cell and enters another."""
         return 1 if neighbours == "add-remove" else 2
 
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        """Return the same: each of these cells changes by 1."""
+        return self.sensitivity(neighbours)
+
     def variance_of_rectangles(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how many cells each block holds."""
         cells: NDArray[np.float64] = np.prod((high - low + 1).astype(np.float64), axis=1)

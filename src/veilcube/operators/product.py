@@ -25,6 +25,7 @@ from veilcube.operators.base import (
     Way,
     along_axis,
     largest_exchange,
+    largest_squared_exchange,
     queries_of_products,
     range_steps,
     read_flat_axis,
@@ -140,6 +141,18 @@ class ProductOperator(OperatorDefaults):
             return largest_exchange(known, self.column_sum) if len(known) == len(pairs) else 2 * self.column_sum
         shared = prod(axis.least_shared() for axis in self.axes) if prod(self.cell_shape) > 1 else 0
         return 2 * (self.column_sum - shared)
+
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        """Return the largest squared L2 change of the measurements for a row more or less, or for an exchanged one.
+
+        Squared norms and inner products of columns multiply over the axes, so both are exact (docs/proofs/zcdp.md),
+        but for products with so many kinds of pairs that they are bounded. A cube of one cell has no other cell to
+        move to; it keeps the bound of columns that share nothing, since a measurement needs some noise.
+        """
+        largest = prod(axis.largest_square for axis in self.axes)
+        if neighbours == "add-remove":
+            return largest
+        return largest_squared_exchange([axis.column_products() for axis in self.axes]) or 2 * largest
 
     def variance_of_rectangles(self, low: Integers, high: Integers) -> Floats:
         """Return the variance of the least-squares estimate of each block."""

@@ -32,3 +32,9 @@ from .protocol import (
     unknown_kind as unknown_kind,
 )
 from .rows import queries_of_one_term as queries_of_one_term, queries_of_products as queries_of_products
+from .squares import (
+    ColumnProducts as ColumnProducts,
+    farthest_products as farthest_products,
+    largest_squared_exchange as largest_squared_exchange,
+    products_of_columns as products_of_columns,
+)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from veilcube.operators.base.exchange import ColumnPair
 from veilcube.operators.base.inside import InsideAxis
 from veilcube.operators.base.moments import Moments
+from veilcube.operators.base.squares import ColumnProducts, products_of_columns
 from veilcube.system import Floats, Integers
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -68,6 +69,13 @@ class AxisOperator(Protocol):
         What is shared stays put when a row moves from one cell to the other. An axis of one cell has no such pair: it
         shares its whole column sum. Too small a number only wastes budget; too large a one breaks the promise.
         """
+
+    @property
+    def largest_square(self) -> int:
+        """The largest squared L2 norm of a column."""
+
+    def column_products(self) -> tuple[ColumnProducts, ...]:
+        """Return the inner products of two cells' columns, of all pairs that may be farthest apart (``squares``)."""
 
     def moments_of_steps(self, cuts: Integers, values: Floats) -> Moments:
         """Return the moments of the noise weights of step functions.
@@ -122,14 +130,18 @@ class AxisReader(Protocol):
 
 
 class AxisMoments:
-    """Moments, variances and fourth powers from one method alone: ``noise_weights``.
+    """Moments, variances and fourth powers from one method alone: ``noise_weights``; L2 norms from ``apply``.
 
     A new kind of axis inherits this, writes the other methods of ``AxisOperator`` that are missing here, and registers
-    its reader in ``operators.product``. It overrides ``moments_of_steps`` where it knows better than dense vectors,
-    which take time for each cell in each query, and ``largest_column``, so that huge attributes are planned at once.
+    its reader in ``operators.product``. It overrides ``moments_of_steps`` and ``column_products`` where it knows better
+    than dense vectors, which take time for each cell in each query, and ``largest_column``, so that huge attributes are planned at once.
     """
 
     size: int
+
+    def apply(self, cells: Integers) -> Integers:
+        """Return the exact measurements: each kind of axis has its own way."""
+        raise NotImplementedError
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return A (A'A)^-1 q: each kind of axis has its own way."""
@@ -143,6 +155,15 @@ class AxisMoments:
     def largest_column(self) -> int:
         """The largest L1 norm of a column; overridden where it can be told without listing them all."""
         return int(self.column_sums().max())
+
+    @property
+    def largest_square(self) -> int:
+        """The largest squared L2 norm of a column; overridden where it can be told without comparing them all."""
+        return max(pair.left for pair in self.column_products())
+
+    def column_products(self) -> tuple[ColumnProducts, ...]:
+        """Return the farthest pairs of columns, each written out: for axes of at most some thousand cells."""
+        return products_of_columns(self.apply(np.eye(self.size, dtype=np.int64)))
 
     @property
     def is_flat(self) -> bool:
@@ -254,6 +275,16 @@ class FlatAxis(AxisMoments):
         """Return a cell with itself, and two cells, which have no measurement in common."""
         one = ColumnPair(same=1)
         return (one, ColumnPair(same=0, left=1, right=1)) if self.size > 1 else (one,)
+
+    @property
+    def largest_square(self) -> int:
+        """Each column holds a single 1."""
+        return 1
+
+    def column_products(self) -> tuple[ColumnProducts, ...]:
+        """Return a cell with itself, and two cells, which have no measurement in common."""
+        one = ColumnProducts(1, 1, 1)
+        return (one, ColumnProducts(1, 1, 0)) if self.size > 1 else (one,)
 
     def least_shared(self) -> int:
         """Return 0, for two cells have no measurement in common; 1 if there is but one cell."""

@@ -57,6 +57,9 @@ class Operator(Protocol):
     def sensitivity(self, neighbours: NeighbourName) -> int:
         """Return the largest L1 change of A x when one row is added or removed, or when one is exchanged."""
 
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        """Return the largest squared L2 change of A x when one row is added or removed, or when one is exchanged."""
+
     def variance_of_rectangles(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the variance of the least-squares estimate of each block, inclusive indices (queries, attributes)."""
 

@@ -212,12 +212,19 @@ class MarginalsOperator(OperatorDefaults):
         """
         if neighbours == "add-remove":
             return self.column_sum
-        moved = sum(
-            times
-            for table, times in zip(self.tables, self.multipliers, strict=True)
-            if any(size > 1 for size in self.sizes(table))
-        )
-        return 2 * (moved or self.column_sum)
+        return 2 * (sum(self._moved) or self.column_sum)
+
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        """Return the largest squared L2 change: the same cells change, each by its table's multiplier."""
+        if neighbours == "add-remove":
+            return sum(times**2 for times in self.multipliers)
+        return 2 * sum(times**2 for times in self._moved or self.multipliers)
+
+    @property
+    def _moved(self) -> list[int]:
+        """The multipliers of the tables that an exchanged row can leave its cell in."""
+        tables = zip(self.tables, self.multipliers, strict=True)
+        return [times for table, times in tables if any(size > 1 for size in self.sizes(table))]
 
     def variance_of_rectangles(self, low: Integers, high: Integers) -> Floats:
         """Return the variance of the least-squares estimate of each block; refuses blocks that are not determined."""

@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from veilcube.errors import PlanError
-from veilcube.operators.base import AxisMoments, Moments, read_size
+from veilcube.operators.base import AxisMoments, ColumnProducts, Moments, products_of_columns, read_size
 from veilcube.system import Floats, Integers, compiled, share_out
 
 LARGEST_MATCHED = 4096
@@ -115,6 +115,15 @@ class MatchedAxis(AxisMoments):
             return self.column_sum
         columns = self.shared.tocsc()
         return int(_least_overlap(columns.indptr, columns.indices, columns.data, self.column_sum))
+
+    @property
+    def largest_square(self) -> int:
+        """The largest squared L2 norm of a column, whose entries add up to at most 2^20."""
+        return int((np.square(self.own) + np.asarray(self.shared.power(2).sum(axis=0))).max())
+
+    def column_products(self) -> tuple[ColumnProducts, ...]:
+        """Return the farthest pairs of columns: only shared rows overlap, the cells' own rows add to the norms."""
+        return products_of_columns(self.shared.toarray().T, [own**2 for own in self.own.tolist()])
 
     def variance_of_ranges(self, low: Integers, high: Integers) -> Floats:
         """Return q'(A'A)^-1 q of each inclusive range in O(p): q'E q less the squared length of L^-1 C E q, LL' = K^-1.

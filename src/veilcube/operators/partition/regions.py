@@ -107,6 +107,10 @@ class RegionCounts(OperatorDefaults):
         """Return 1 for a row more or less; 2 for an exchanged row, which leaves one region and enters another."""
         return 1 if neighbours == "add-remove" else 2
 
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        """Return the same: each of these regions changes by 1."""
+        return self.sensitivity(neighbours)
+
     def variance_of_rectangles(self, low: Integers, high: Integers) -> Floats:
         """Refuse: regions alone do not determine the cells."""
         raise QueryError("the regions of an adaptive release do not answer questions alone; use its estimators")

@@ -88,6 +88,15 @@ class BlockLevels(OperatorDefaults):
             return sum(self.multipliers)
         return 2 * sum(m for m, level in self._rows() if self.tree.nodes(level) > 1)
 
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        """Return the sum of the squared multipliers, for an exchanged row twice that of the levels with several nodes.
+
+        Cells that the coarsest of these levels parts lie in different nodes of all finer ones.
+        """
+        if neighbours == "add-remove":
+            return sum(m**2 for m in self.multipliers)
+        return 2 * sum(m**2 for m, level in self._rows() if self.tree.nodes(level) > 1)
+
     def variance_of_rectangles(self, low: Integers, high: Integers) -> Floats:
         """Return the variance of the estimate of each block: the norms of its averages multiply over the axes."""
         norms = [np.zeros(low.shape[0])]

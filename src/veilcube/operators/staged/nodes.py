@@ -100,6 +100,10 @@ class NodeCounts(OperatorDefaults):
         """Return 1 for a row more or less; 2 for an exchanged row, which leaves one node and enters another."""
         return 1 if neighbours == "add-remove" else 2
 
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        """Return the same: each of these nodes changes by 1."""
+        return self.sensitivity(neighbours)
+
     def variance_of_rectangles(self, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
         """Refuse: nodes of one level alone do not determine the cells."""
         raise QueryError("one step of a staged tree does not answer questions alone; use the 'posterior' estimator")

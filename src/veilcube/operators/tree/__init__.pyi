@@ -16,4 +16,5 @@ from .shape import (
     tree_fanouts as tree_fanouts,
     tree_levels as tree_levels,
 )
+from .squares import products_of_nodes as products_of_nodes
 from .steps import child_holding as child_holding

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import PlanError
-from veilcube.operators.base import AxisMoments, Moments, read_size
+from veilcube.operators.base import AxisMoments, ColumnProducts, Moments, read_size
 from veilcube.operators.tree.loops import (
     Gains,
     Nodes,
@@ -38,6 +38,7 @@ from veilcube.operators.tree.shape import (
     tree_fanouts,
     whole_numbers,
 )
+from veilcube.operators.tree.squares import products_of_fanouts, products_of_nodes
 from veilcube.operators.tree.steps import Sums, step_moments
 from veilcube.system import Floats, Integers, share_out
 
@@ -215,6 +216,13 @@ class TreeAxis(AxisMoments):
     def least_shared(self) -> int:
         """Return the multiplier of the root, which cells of different children share alone; 0 without a root."""
         return sum(self.multipliers) if self.size == 1 else int(self._weights[0])
+
+    def column_products(self) -> tuple[ColumnProducts, ...]:
+        """Return the inner products of two cells' columns: the squares of the nodes that hold both, and each."""
+        if self.fanouts is not None:
+            return products_of_fanouts(self.size, self.fanouts, self.multipliers)
+        squares = [weight**2 for weight in self._weights.tolist()] + [self.multipliers[-1] ** 2] * self.shape.leaves
+        return products_of_nodes(self.shape, squares, [0] * self.shape.inner)
 
     def moments_of_steps(self, cuts: Integers, values: Floats) -> Moments:
         """Return the moments of step functions, in the time of the paths to their cuts."""

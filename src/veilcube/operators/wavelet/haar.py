@@ -9,7 +9,7 @@ and a query for everything uses the total alone. Where a node of n cells is spli
 the left half has n // 2 cells.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,18 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from veilcube.operators.base import AxisMoments, ColumnPair, InsideAxis, Moments, Way, farthest, in_tiles, read_size
+from veilcube.operators.base import (
+    AxisMoments,
+    ColumnPair,
+    ColumnProducts,
+    InsideAxis,
+    Moments,
+    Way,
+    farthest,
+    farthest_products,
+    in_tiles,
+    read_size,
+)
 from veilcube.operators.wavelet.loops import haar_pass
 from veilcube.system import Floats, Integers, compiled, share_out
 
@@ -107,13 +118,27 @@ class HaarAxis(InsideAxis, AxisMoments):
 
         Of all pairs parted at nodes of one length, the deepest have the most rows of their own.
         """
-        found, lengths = {ColumnPair(same=self.largest_column)}, {self.size: 1}
+        parted = (ColumnPair(depth + 1, ((1, -1),), left, right) for depth, left, right in self._partings())
+        return farthest({ColumnPair(same=self.largest_column), *parted})
+
+    @property
+    def largest_square(self) -> int:
+        """The largest squared L2 norm of a column: all its entries are 1 or -1."""
+        return self.largest_column
+
+    def column_products(self) -> tuple[ColumnProducts, ...]:
+        """Return the inner products of two cells' columns: the node that parts them takes 1 off what they share."""
+        parted = (ColumnProducts(depth + 2 + left, depth + 2 + right, depth) for depth, left, right in self._partings())
+        return farthest_products(parted, self.largest_square)
+
+    def _partings(self) -> Iterator[tuple[int, int, int]]:
+        """Yield for each depth and length of a node how many rows the deepest cells of its halves have below it."""
+        lengths = {self.size: 1}
         for depth in range(self.depth):
             for length in (length for length in lengths if length > 1):
                 left, right = ((half - 1).bit_length() for half in (length // 2, length - length // 2))
-                found.add(ColumnPair(depth + 1, ((1, -1),), left, right))
+                yield depth, left, right
             lengths = _halved(lengths)
-        return farthest(found)
 
     def least_shared(self) -> int:
         """Return 0: what two columns share has signs, and ``column_pairs`` tells it."""

@@ -18,8 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import PlanError
-from veilcube.operators.base import AxisMoments, ColumnPair, InsideAxis, Moments, Way, farthest, in_tiles, read_size
-from veilcube.operators.tree import build_shape, read_runs, refines
+from veilcube.operators.base import (
+    AxisMoments,
+    ColumnPair,
+    ColumnProducts,
+    InsideAxis,
+    Moments,
+    Way,
+    farthest,
+    in_tiles,
+    read_size,
+)
+from veilcube.operators.tree import build_shape, products_of_nodes, read_runs, refines
 from veilcube.operators.wavelet.loops import Family, nominal_adjoint, nominal_measure, nominal_solve, nominal_weigh
 from veilcube.operators.wavelet.tree import WaveletTree
 from veilcube.system import Floats, Integers
@@ -158,6 +168,18 @@ class NominalAxis(InsideAxis, AxisMoments):
         own = (count - 1) * multiplier
         crossing = ((own, -multiplier), (-multiplier, own))
         return ColumnPair(above + (count - 2) * multiplier, crossing, *below)
+
+    def column_products(self) -> tuple[ColumnProducts, ...]:
+        """Return the inner products of two leaves' columns.
+
+        A group adds ((f - 1) m)² + (f - 1) m² = f (f - 1) m² to the columns below each child, and
+        -2 (f - 1) m² + (f - 2) m² = -f m² to the product of two columns that it parts.
+        """
+        counts, times = self.tree.shape.child_count.tolist(), self._group_multipliers.tolist()
+        parting = [-count * multiplier**2 for count, multiplier in zip(counts, times, strict=True)]
+        squares = [self.multipliers[1] ** 2]
+        squares += [(1 - counts[parent]) * parting[parent] for parent in self.tree.parent[1:].tolist()]
+        return products_of_nodes(self.tree.shape, squares, parting)
 
     def least_shared(self) -> int:
         """Return 0: what two columns share has signs, and ``column_pairs`` tells it."""

@@ -162,6 +162,10 @@ class CellsAndBlocks(OperatorDefaults):
         """Return the sum of the multipliers; twice that for an exchanged row, which may leave its block."""
         return sum(self.multipliers) * (1 if neighbours == "add-remove" else 2)
 
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        """Return the sum of the squared multipliers; twice that for an exchanged row, which may leave its block."""
+        return sum(multiplier**2 for multiplier in self.multipliers) * (1 if neighbours == "add-remove" else 2)
+
     def variance_of_rectangles(self, low: Integers, high: Integers) -> Floats:
         """Return the variance of the least-squares estimate of each block of cells."""
         return self.moments_of_rectangles(low, high).second
