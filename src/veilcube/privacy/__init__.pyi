@@ -42,6 +42,7 @@ from .unit import (
     PrivacyUnit as PrivacyUnit,
     scale_for as scale_for,
     unit_sensitivity as unit_sensitivity,
+    unit_sensitivity_l2_squared as unit_sensitivity_l2_squared,
 )
 from .zcdp import (
     LARGEST_RHO as LARGEST_RHO,

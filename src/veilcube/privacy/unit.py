@@ -143,3 +143,15 @@ def unit_sensitivity(per_row: int, per_row_replaced: int, unit: PrivacyUnit, nei
     if neighbours is Neighbours.ADD_REMOVE:
         return per_row * unit.max_rows
     return per_row_replaced if unit.kind == "row" else unit.max_rows * max(per_row, per_row_replaced)
+
+
+def unit_sensitivity_l2_squared(per_row: int, per_row_replaced: int, unit: PrivacyUnit, neighbours: Neighbours) -> int:
+    """Return the squared L2 sensitivity to one unit from that to one row.
+
+    All r rows of a person may fall into one cell: then the change is r times that of a row, and its square r² times. No
+    more is possible, by the triangle inequality; and by the argument of ``unit_sensitivity``, which holds for every
+    norm, an exchange changes no more than r exchanged rows or r rows that come (docs/proofs/zcdp.md).
+    """
+    if neighbours is Neighbours.ADD_REMOVE:
+        return per_row * unit.max_rows**2
+    return per_row_replaced if unit.kind == "row" else unit.max_rows**2 * max(per_row, per_row_replaced)

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from veilcube.errors import PrivacyError
+from veilcube.operators import MarginalsOperator
 from veilcube.privacy import (
     Budget,
     LaplaceEvent,
@@ -18,6 +19,7 @@ from veilcube.privacy import (
     read_event,
     scale_for,
     unit_sensitivity,
+    unit_sensitivity_l2_squared,
 )
 
 TENTH = LaplaceEvent(1, Fraction(10))
@@ -113,6 +115,23 @@ def test_sensitivity_of_a_unit_follows_rows_and_neighbours() -> None:
     assert unit_sensitivity(5, 7, person, Neighbours.ADD_REMOVE) == 15
     assert unit_sensitivity(5, 7, person, Neighbours.REPLACE) == 21
     assert unit_sensitivity(5, 4, person, Neighbours.REPLACE) == 15
+
+
+def test_squared_l2_sensitivity_of_a_unit_grows_with_the_square_of_its_rows() -> None:
+    row, person = PrivacyUnit.row(), PrivacyUnit.person("id", 3)
+    assert unit_sensitivity_l2_squared(1, 2, row, Neighbours.ADD_REMOVE) == 1
+    assert unit_sensitivity_l2_squared(5, 7, row, Neighbours.REPLACE) == 7
+    assert unit_sensitivity_l2_squared(5, 7, person, Neighbours.ADD_REMOVE) == 45
+    assert unit_sensitivity_l2_squared(5, 7, person, Neighbours.REPLACE) == 63
+    assert unit_sensitivity_l2_squared(5, 4, person, Neighbours.REPLACE) == 45
+
+
+def test_six_rows_of_a_person_in_21_tables_change_them_by_27_and_not_by_126() -> None:
+    tables = MarginalsOperator((3,) * 7, tuple("abcdefg"), 2, (1,) * 21)
+    rows = tables.sensitivity_l2_squared("add-remove"), tables.sensitivity_l2_squared("replace")
+    person = PrivacyUnit.person("id", 6)
+    assert unit_sensitivity_l2_squared(*rows, person, Neighbours.ADD_REMOVE) == 36 * 21 < 28**2
+    assert unit_sensitivity(21, 42, person, Neighbours.ADD_REMOVE) == 126
 
 
 @pytest.mark.parametrize(
