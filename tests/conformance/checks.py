@@ -18,7 +18,7 @@ from veilcube.curator.mechanisms import StagedTreeMechanism
 from veilcube.curator.sampling import discrete_laplace
 from veilcube.laws.noise import DiscreteLaplace
 from veilcube.planner import Plan, plan
-from veilcube.privacy import LaplaceEvent, PrivacyUnit, epsilon_of
+from veilcube.privacy import LaplaceEvent, PrivacyUnit, epsilon_of, unit_sensitivity_l2_squared
 from veilcube.record import NoisyMeasurement
 from veilcube.schema import Ordinal, Schema
 
@@ -101,6 +101,17 @@ def check_sensitivity(member: MechanismMember, neighbours: str, unit: PrivacyUni
         differences, _ = differences_of_neighbours(member, schema, chosen)
         largest = int(np.abs(differences).sum(axis=1).max())
         assert largest == chosen.sensitivity, f"declared {chosen.sensitivity}, found {largest}"
+
+
+def check_sensitivity_l2(member: MechanismMember, neighbours: str, unit: PrivacyUnit) -> None:
+    """The operator's squared L2 sensitivity, brought to the unit, is the largest over all neighbouring small tables."""
+    for schema in SCHEMAS:
+        chosen = plan_of(member, schema, "1", neighbours, unit)
+        differences, _ = differences_of_neighbours(member, schema, chosen)
+        largest = int(np.square(differences).sum(axis=1).max())
+        rows = (chosen.operator.sensitivity_l2_squared(relation) for relation in ("add-remove", "replace"))
+        declared = unit_sensitivity_l2_squared(*rows, unit, chosen.neighbours)
+        assert largest == declared, f"declared {declared} in L2, found {largest}"
 
 
 def check_exact_log_ratio(member: MechanismMember, epsilon: str, neighbours: str, unit: PrivacyUnit) -> None:

@@ -1,5 +1,6 @@
 """The suite itself is tested: deliberately broken copies of a mechanism must fail it."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
@@ -9,12 +10,14 @@ from conformance.checks import (
     check_event_matches_declared_noise,
     check_exact_log_ratio,
     check_sensitivity,
+    check_sensitivity_l2,
 )
 from conformance.members import MechanismMember
+from support.tree_strategies import PlainTree
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms import IdentityMechanism, NoiseSampler
-from veilcube.operators import IdentityOperator, NeighbourName
+from veilcube.curator.mechanisms import IdentityMechanism, LinearMechanism, NoiseSampler
+from veilcube.operators import IdentityOperator, NeighbourName, ProductOperator
 from veilcube.planner import Identity, Plan
 from veilcube.privacy import PrivacyUnit
 from veilcube.record import NoisyMeasurement
@@ -42,6 +45,29 @@ class HalvedSensitivity(IdentityOperator):
 class HalvedStrategy(Identity):
     def operator(self, schema: Schema) -> IdentityOperator:
         return HalvedSensitivity(schema.shape, schema.names)
+
+
+class TreeWithL1(ProductOperator):
+    """Takes its L1 sensitivity for the squared L2 one."""
+
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        return self.sensitivity(neighbours)
+
+
+class TreeFivePercentOff(ProductOperator):
+    """Understates its squared L2 sensitivity by 5%."""
+
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        return super().sensitivity_l2_squared(neighbours) * 95 // 100
+
+
+@dataclass(frozen=True)
+class BrokenTree(PlainTree):
+    kind: type[ProductOperator] = TreeWithL1
+
+    def operator(self, schema: Schema) -> ProductOperator:
+        sound = super().operator(schema)
+        return self.kind(sound.axes, sound.dimensions)
 
 
 class Unnoised(IdentityMechanism):
@@ -93,3 +119,12 @@ def test_halved_sensitivity_fails_the_sensitivity_check() -> None:
 def test_a_value_published_without_noise_fails() -> None:
     with pytest.raises(AssertionError, match="without noise"):
         check_exact_log_ratio(BARE, "1", "add-remove", ROW)
+
+
+@pytest.mark.parametrize("kind", [TreeWithL1, TreeFivePercentOff])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("unit", [ROW, PrivacyUnit.person("patient_id", 2)], ids=lambda unit: unit.kind)
+def test_a_wrong_l2_sensitivity_fails(kind: type[ProductOperator], neighbours: str, unit: PrivacyUnit) -> None:
+    member = MechanismMember("wrong in L2", BrokenTree(2, kind), LinearMechanism())
+    with pytest.raises(AssertionError, match="in L2"):
+        check_sensitivity_l2(member, neighbours, unit)

@@ -11,6 +11,7 @@ from conformance.checks import (
     check_event_matches_declared_noise,
     check_exact_log_ratio,
     check_sensitivity,
+    check_sensitivity_l2,
     measure,
     plan_of,
 )
@@ -39,6 +40,14 @@ def test_declared_sensitivity_is_the_largest_change_between_neighbours(
     member: MechanismMember, neighbours: str, unit: PrivacyUnit
 ) -> None:
     check_sensitivity(member, neighbours, unit)
+
+
+@each_mechanism
+@each_relation
+def test_declared_l2_sensitivity_is_the_largest_change_between_neighbours(
+    member: MechanismMember, neighbours: str, unit: PrivacyUnit
+) -> None:
+    check_sensitivity_l2(member, neighbours, unit)
 
 
 @each_mechanism
