@@ -134,7 +134,8 @@ class AxisMoments:
 
     A new kind of axis inherits this, writes the other methods of ``AxisOperator`` that are missing here, and registers
     its reader in ``operators.product``. It overrides ``moments_of_steps`` and ``column_products`` where it knows better
-    than dense vectors, which take time for each cell in each query, and ``largest_column``, so that huge attributes are planned at once.
+    than dense vectors, which take time for each cell in each query, and ``largest_column``, so that huge attributes
+    are planned at once.
     """
 
     size: int
