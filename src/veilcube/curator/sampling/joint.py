@@ -8,9 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilcube.curator.sampling.laplace import THREADS, Scales, append_words, fill_in_threads, read_scales
+from veilcube.curator.sampling.laplace import Scales, read_scales
 from veilcube.curator.sampling.loops import fill_jointly, fill_sharpened
 from veilcube.curator.sampling.source import RandomWords, SystemWords, Words
+from veilcube.curator.sampling.vectors import THREADS, append_words, fill_in_threads
 from veilcube.errors import PrivacyError
 from veilcube.system import Integers
 

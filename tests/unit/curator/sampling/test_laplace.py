@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from support.seeded import RecordedWords, SeededWords
-from veilcube.curator.sampling import SystemWords, discrete_laplace, laplace
+from veilcube.curator.sampling import SystemWords, discrete_laplace, laplace, vectors
 from veilcube.curator.sampling.laplace import read_scale, read_scales
 from veilcube.errors import PrivacyError
 
@@ -73,7 +73,7 @@ def test_threads_never_agree_even_when_they_share_a_source() -> None:
 
 
 def test_the_halves_that_two_threads_fill_do_not_repeat_each_other() -> None:
-    size = laplace.THREADS * laplace.SAMPLES_WORTH_A_THREAD
+    size = vectors.THREADS * vectors.SAMPLES_WORTH_A_THREAD
     noise = discrete_laplace(2**56, size)
     assert np.unique(noise).size == size
 
@@ -152,7 +152,7 @@ def test_scales_per_entry_give_their_own_shape(scales: Any) -> None:
 
 
 def test_a_large_vector_of_scales_is_shared_out_with_its_samples() -> None:
-    size = laplace.THREADS * laplace.SAMPLES_WORTH_A_THREAD
+    size = vectors.THREADS * vectors.SAMPLES_WORTH_A_THREAD
     scales = np.where(np.arange(size) < size // 3, 2**50, 1)
     noise = np.abs(discrete_laplace(scales, size))
     assert np.median(noise[: size // 3]) > 2**40
