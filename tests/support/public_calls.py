@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 import veilcube as vc
-from veilcube.curator.sampling import discrete_laplace
+from veilcube.curator.sampling import discrete_gaussian, discrete_laplace
 from veilcube.privacy import PrivacyUnit
 from veilcube.query.linear import LinearQueries
 from veilcube.schema import Hierarchy
 
 # For study and for checks, as the design names them, though they are not in ``veilcube`` itself.
 STUDY: Mapping[str, Any] = {
+    "discrete_gaussian": discrete_gaussian,
     "discrete_laplace": discrete_laplace,
     "LinearQueries": LinearQueries,
     "Hierarchy": Hierarchy,
@@ -303,6 +304,7 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
     "Workload.random_ranges": lambda w: {"schema": w.schema, "n": 3, "seed": 0},
     "Workload.ranges": lambda w: {"schema": w.schema, "low": [[0, 0, 0]], "high": [[1, 1, 1]]},
     "count": lambda w: {"source": _arrow(), "schema": w.schema},
+    "discrete_gaussian": lambda w: {"variance": Fraction(3, 2), "size": 4},
     "discrete_laplace": lambda w: {"scale": Fraction(3, 2), "size": 4},
     "grow_regions": lambda w: {"cells": np.zeros((3, 3)), "threshold": 1.0},
     "open": lambda w: {"path": w.folder / "a.veil"},

@@ -1,3 +1,4 @@
+from .gaussian import discrete_gaussian as discrete_gaussian
 from .joint import joint_laplace as joint_laplace, sharpened_laplace as sharpened_laplace
 from .laplace import discrete_laplace as discrete_laplace
 from .rank import (

@@ -1,9 +1,7 @@
 """What callers of the noise package may rely on: its arguments, its refusals, and that nobody draws the same twice."""
 
 import inspect
-import os
 import pickle
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from support.forks import agreeing_entries, in_forked_children
 from support.seeded import RecordedWords, SeededWords
 from veilcube.curator.sampling import SystemWords, discrete_laplace, laplace, vectors
 from veilcube.curator.sampling.laplace import read_scale, read_scales
@@ -20,30 +19,6 @@ from veilcube.errors import PrivacyError
 
 pytestmark = pytest.mark.real_entropy
 WIDE = 2**40  # two independent samples at this scale agree with a probability below 2^-40
-
-
-def in_forked_children(work: Callable[[], npt.NDArray[Any]], children: int) -> list[bytes]:
-    """Run the work in forked copies of this process, one after another, and return what each computed."""
-    results = []
-    for _ in range(children):
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(reader)
-            with os.fdopen(writer, "wb") as stream:
-                stream.write(work().tobytes())
-            os._exit(0)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as stream:
-            results.append(stream.read())
-        assert os.waitpid(child, 0)[1] == 0
-    return results
-
-
-def agreeing_entries(results: list[bytes]) -> int:
-    """How many entries any two of the results have in common, wherever they stand."""
-    entries = np.concatenate([np.frombuffer(result, dtype=np.int64) for result in results])
-    return entries.size - np.unique(entries).size
 
 
 def test_forked_children_never_agree_with_each_other_or_with_their_parent() -> None:

@@ -12,80 +12,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from support.seeded import SeededWords
+from support.unbounded import WORD, Reference, TapeEndedError
 from veilcube.curator.sampling import loops as kernel
 from veilcube.system.loops import Loop
 
-WORD = 2**64
 LIMIT = kernel.LARGEST_TERM
 words_of_64_bits = st.integers(0, WORD - 1)
 terms = st.integers(1, LIMIT) | st.integers(1, 1000) | st.sampled_from([LIMIT, LIMIT - 1, 2**40])
-
-
-class TapeEndedError(Exception):
-    pass
-
-
-class Reference:
-    """Canonne, Kamath and Steinke's algorithms word for word, with Python's integers and a cursor on the tape."""
-
-    def __init__(self, tape: list[int]) -> None:
-        self.tape = tape
-        self.at = 0
-
-    def word(self) -> int:
-        if self.at == len(self.tape):
-            raise TapeEndedError
-        self.at += 1
-        return self.tape[self.at - 1]
-
-    def uniform(self, bound: int) -> int:
-        while True:
-            value, low = divmod(self.word() * bound, WORD)
-            if low >= WORD % bound:
-                return value
-
-    def bernoulli(self, probability: Fraction) -> bool:
-        """Read bits of W until the interval that W lies in is on one side of the probability."""
-        start, width = Fraction(0), Fraction(1)
-        while start < probability < start + width:
-            width /= WORD
-            start += self.word() * width
-        return start < probability
-
-    def bernoulli_exp(self, u: int, t: int) -> bool:
-        trial = 1
-        while self.decides(u, t * trial):
-            trial += 1
-        return trial % 2 == 1
-
-    def decides(self, u: int, denominator: int) -> bool:
-        # The kernel always reads one word, even when the probability is 0 and none is needed.
-        if u == 0:
-            self.word()
-            return False
-        return self.bernoulli(Fraction(u, denominator))
-
-    def bernoulli_exp_one(self) -> bool:
-        x = self.uniform(math.factorial(12))
-        trial = 2
-        while trial <= 12 and x < math.factorial(12) // math.factorial(trial):
-            trial += 1
-        if trial > 12:
-            while self.bernoulli(Fraction(1, trial)):
-                trial += 1
-        return trial % 2 == 1
-
-    def laplace(self, t: int, s: int) -> int:
-        while True:
-            u, negative = divmod(self.uniform(2 * t), 2)
-            if not self.bernoulli_exp(u, t):
-                continue
-            turns = 0
-            while self.bernoulli_exp_one():
-                turns += 1
-            magnitude = (u + t * turns) // s
-            if magnitude or not negative:
-                return -magnitude if negative else magnitude
 
 
 def tape_of(values: list[int]) -> kernel.Words:
