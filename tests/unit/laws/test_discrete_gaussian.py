@@ -137,6 +137,30 @@ def test_tails_obey_the_bound_of_the_normal_law(s: Fraction) -> None:
         assert DiscreteGaussian(s).tail(k) <= math.exp(-(k**2) / (2 * float(s)))
 
 
+def renyi_divergence(s: Fraction, shift: int, order: float) -> float:
+    """The divergence of the given order between the law and the law moved by ``shift``."""
+    reach = int(30 * order * (math.sqrt(s) + shift)) + 1
+    x = np.arange(-reach, reach + 1)
+    noise = DiscreteGaussian(s)
+    exponents = order * noise.log_pmf(x) + (1 - order) * noise.log_pmf(x - shift)
+    return float(scipy.special.logsumexp(exponents)) / (order - 1)
+
+
+@pytest.mark.parametrize(
+    "s", [Fraction(1, 16), Fraction(1, 4), Fraction(1), Fraction(7, 2), Fraction(1000, 3)], ids=str
+)
+@pytest.mark.parametrize("shift", [1, 3])
+@pytest.mark.parametrize("order", [1.001, 1.5, 2, 3, 7.25, 20])
+def test_divergences_of_shifted_laws_are_within_the_promise(s: Fraction, shift: int, order: float) -> None:
+    promised = order * shift**2 / (2 * float(s))
+    divergence = renyi_divergence(s, shift, order)
+    assert divergence <= promised * (1 + 1e-9)
+    if order == int(order):
+        assert divergence == close_to(promised, rel=1e-9)
+        if s > Fraction(1, 15):
+            assert renyi_divergence(s * Fraction(95, 100), shift, order) > promised * 1.05
+
+
 def test_beyond_all_doubles_the_tail_is_zero_or_one() -> None:
     assert DiscreteGaussian(Fraction(4)).tail(10**9) == 0
     assert DiscreteGaussian(Fraction(4)).tail(-(10**9)) == 1

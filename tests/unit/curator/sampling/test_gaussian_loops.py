@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import itertools
 import re
 from fractions import Fraction
 
@@ -78,6 +79,31 @@ def test_the_coins_make_up_the_exponent_and_none_leaves_its_range(estimated: int
         of_a_coin = (exact - whole) / coins
         assert 0 <= of_a_coin <= 1
         assert abs(of_a_coin * UNIT - rest) <= MARGIN
+
+
+RESTS = [0, 5, MARGIN, 300, UNIT // 3, UNIT // 2 + 7, UNIT - MARGIN]
+
+
+@pytest.mark.parametrize("trial", range(1, 7))
+@pytest.mark.parametrize("rest", RESTS)
+def test_a_coin_never_answers_against_the_exact_comparison(rest: int, trial: int) -> None:
+    answers = 0
+    for offset, low_bits in itertools.product(range(-40, 41), (0, 2**16 - 1)):
+        bits = min(max(rest // trial + offset, 0), UNIT - 1)
+        word = (bits << (64 - kernel.EXPONENT_BITS)) + low_bits
+        # Zeros pass the trials before this one, where they are not left open; the last word fails every trial.
+        tape = np.array([*[0] * (trial - 1), word, WORD - 1], dtype=np.uint64)
+        _, at = kernel.coin(tape, 0, np.uint64(rest))
+        answers += at in (trial, trial + 1)
+        if at == trial:  # it fails, also for the largest exponent that the estimate allows
+            assert Fraction(word, WORD) >= Fraction(rest + MARGIN, UNIT * trial)
+        if at == trial + 1:  # it succeeds, also for the smallest
+            assert Fraction(word + 1, WORD) <= Fraction(rest - MARGIN, UNIT * trial)
+    assert answers >= 40 or rest <= MARGIN + trial
+
+
+def test_the_margin_covers_the_proven_error() -> None:
+    assert PROVEN_ERROR <= MARGIN
 
 
 def reference_samples(tape: list[int], variance: Fraction) -> tuple[list[int], int, Reference]:
