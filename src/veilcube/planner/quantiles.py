@@ -212,13 +212,11 @@ def _for_steps(event: Event, steps: int) -> Event:
 
 def read_method(method: object) -> str:
     """Return the way to find quantiles that is meant: "auto" or one of ``QuantileMethod``."""
-    if method == _EARLIER_WORD:
-        return QuantileMethod.STAGED
-    if not isinstance(method, str) or method not in {"auto", *QuantileMethod}:
+    if not isinstance(method, str) or method not in {"auto", *QuantileMethod, _EARLIER_WORD}:
         raise QueryError(
             f"method={show(method)} is not a way to find quantiles; use 'auto', 'split', 'tree' or 'staged'"
         )
-    return method
+    return QuantileMethod.STAGED if method == _EARLIER_WORD else method
 
 
 def plan_quantiles(

@@ -10,7 +10,7 @@ import pytest
 
 import veilcube as vc
 from support.command_line import Call, caller
-from veilcube.curator.protected import view as view_module
+from veilcube.curator.mechanisms.protected import sums as sums_module
 from veilcube.errors import BudgetExceededError
 
 SCHEMA = vc.Schema([vc.Ordinal("age", 20, 59), vc.Nominal("sex", ["Female", "Male"])])
@@ -187,4 +187,4 @@ def test_a_refusal_offers_nothing_where_there_is_no_history(tmp_path: Path) -> N
     with pytest.raises(BudgetExceededError) as refusal:
         table.noisy_count(epsilon=2)
     assert "past answers" not in str(refusal.value)
-    assert view_module.PROOF.startswith("docs/proofs/protected-tables.md")
+    assert sums_module.PROOF.startswith("docs/proofs/protected-tables.md")

@@ -82,7 +82,7 @@ class HaarAxis(InsideAxis, AxisMoments):
 
     def range_weights(self, low: Integers, high: Integers) -> "scipy.sparse.csr_array | None":
         """Return the noise weights of inclusive ranges, a path of nodes for each end; None where the axis is short."""
-        return _range_weights(self.size, low, high) if self.size > _LONG else None
+        return haar_range_weights(self.size, low, high) if self.size > _LONG else None
 
     @cached_property
     def bands(self) -> Integers:
@@ -159,7 +159,7 @@ class HaarAxis(InsideAxis, AxisMoments):
         return {"kind": "haar", "size": self.size}
 
 
-def _range_weights(size: int, low: Integers, high: Integers) -> "scipy.sparse.csr_array":
+def haar_range_weights(size: int, low: Integers, high: Integers) -> "scipy.sparse.csr_array":
     """Return A (A'A)^-1 q of each inclusive range q as sparse rows: one of a million cells touches forty of them.
 
     A node's mean is the plain one of its halves' means, and its row's weight half of the left mean less the right one.

@@ -5,8 +5,8 @@ import pytest
 
 import veilcube as vc
 from support.releases import release_of
-from veilcube.analyst.refine.release.covariance import haar_range_weights
 from veilcube.operators import HaarAxis
+from veilcube.operators.wavelet.haar import haar_range_weights
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 13, 64, 100])
