@@ -21,10 +21,11 @@ from veilcube.curator.ledger import Ledger
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable, private_view
+from veilcube.curator.protected.view import View
 from veilcube.curator.sampling.rank import _Coins
 from veilcube.curator.sampling.source import SystemWords
 from veilcube.curator.tables import Engine
-from veilcube.errors import BudgetExceededError, CapacityError, LedgerError, PrivacyError, VeilcubeError
+from veilcube.errors import BudgetExceededError, CapacityError, LedgerError, PrivacyError, QueryError, VeilcubeError
 from veilcube.privacy import PrivacyUnit
 from veilcube.privacy.rank_mechanisms import RankCosts, RankMethod, rank_costs
 
@@ -307,3 +308,33 @@ def test_the_search_for_exact_values_finds_them() -> None:
         leaks()
     assert exact_values_in(stop.value)
     assert isinstance(rank_costs(COUNTS.sum(axis=1), 1, 1, RankMethod.EXPONENTIAL), RankCosts)
+
+
+REFUSED: dict[str, Ask] = {
+    "partition": lambda t: t.partition("nobody"),
+    "marginal": lambda t: t.noisy_marginal("age", "age", epsilon=1),
+    "select": lambda t: t.select("nobody"),
+    "where": lambda t: t.select("sex").where("age = 3"),
+    "part": lambda t: t.partition("age")["nobody"],
+}
+
+
+def _private_objects_in(problem: BaseException) -> list[str]:
+    frames = [frame for frame, _ in traceback.walk_tb(problem.__traceback__)]
+    held = [value for frame in frames for value in frame.f_locals.values()]
+    return [type(value).__name__ for value in held if isinstance(value, View | Desk | PrivateRows | vc.Cube)]
+
+
+@pytest.mark.parametrize("ask", REFUSED.values(), ids=list(REFUSED))
+def test_what_a_table_refuses_leads_to_no_private_object(table: ProtectedTable, ask: Ask) -> None:
+    with pytest.raises(QueryError) as refusal:
+        ask(table)
+    assert _private_objects_in(refusal.value) == []
+
+
+def test_a_lost_ledger_leads_to_no_private_object(tmp_path: Path) -> None:
+    table = vc.protect(CUBE, ledger=f"sqlite:///{tmp_path}/budget.db", dataset="people", epsilon=1)
+    (tmp_path / "budget.db").unlink()
+    with pytest.raises(LedgerError) as refusal:
+        _ = table.budget
+    assert _private_objects_in(refusal.value) == []

@@ -1,6 +1,7 @@
 """What an analyst holds: a table and its partitions, to narrow, group and ask; every answer is noisy, paid for, stored.
 
-None of it holds private rows: those stay with the private view, which no attribute of these objects leads to.
+None of it holds private rows: those stay with the private view, which no attribute of these objects leads to, nor the
+traceback of what they refuse.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from veilcube.curator.protected.extremes import RankQuestion, ask_rank
 from veilcube.curator.protected.quantiles import ask_quantile, ask_quantiles
 from veilcube.curator.protected.view import View
 from veilcube.errors import QueryError
-from veilcube.privacy import Budget, EpsilonLike, Private, RankMethod
+from veilcube.privacy import Budget, EpsilonLike, Private, RankMethod, leaves_no_trace
 from veilcube.query import Answer, Answers, DistributiveQuery, Query, RankAnswer, RankAnswers, read_query, read_sql
 from veilcube.schema import Attribute, Schema
 from veilcube.system import read_text
@@ -49,11 +50,13 @@ class ProtectedTable(Private):
         return private_view(self).schema
 
     @property
+    @leaves_no_trace
     def budget(self) -> Budget:
         """The dataset's budget and what was spent of it."""
         desk = private_view(self).desk
         return desk.ledger.budget(desk.dataset)
 
+    @leaves_no_trace
     def where(self, condition: Query | None = None, /, **conditions: object) -> "ProtectedTable":
         """Narrow to the rows that meet a condition: SQL text, a mapping, or keywords; again and again, for all of them.
 
@@ -67,6 +70,7 @@ class ProtectedTable(Private):
         chosen = read_query(schema, conditions if condition is None else condition)
         return ProtectedTable(private_view(self).narrowed(chosen))
 
+    @leaves_no_trace
     def select(self, *names: str | Sequence[str]) -> "ProtectedTable":
         """Keep only the named attributes in view; the rows stay the same, earlier conditions included."""
         chosen = _flat(names)
@@ -74,6 +78,7 @@ class ProtectedTable(Private):
             raise QueryError(f"select needs at least one attribute of {', '.join(self.schema.names)}")
         return ProtectedTable(private_view(self).selected(chosen))
 
+    @leaves_no_trace
     def partition(self, *names: str | Sequence[str]) -> "Partition":
         """Split into one part for each value of an attribute, or of several; parts are paid for once, not each."""
         chosen = _flat(names)
@@ -228,6 +233,7 @@ class Partition(Private):
         for labels in product(*(attribute.labels() for attribute in self._attributes)):
             yield labels[0] if len(labels) == 1 else labels
 
+    @leaves_no_trace
     def __getitem__(self, value: object) -> ProtectedTable:
         """Return one part as a protected table; what it spends is charged as far as it exceeds the dearest part."""
         values = value if isinstance(value, tuple) else (value,)
