@@ -69,7 +69,7 @@ _MEAN_OF_NORMAL = sqrt(2 / pi)
 _PLACES = np.linspace(-0.05, 0.05, 33)
 
 
-# What a staged tree was called before; programs that say so go on.
+# What a staged tree was called before; programs that say so, and ledgers that remember it so, go on.
 _EARLIER_WORD = "refined"
 
 
@@ -110,6 +110,11 @@ class QuantilePlan:
     def name(self) -> str:
         """The word that stored questions call it by."""
         return str(self.method)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The same word, and what older ledgers have in its place."""
+        return (self.name, _EARLIER_WORD) if self.method is QuantileMethod.STAGED else (self.name,)
 
     @property
     def is_split(self) -> bool:
@@ -166,6 +171,11 @@ class QuantileChoice:
     def name(self) -> str:
         """The word that stored questions call it by."""
         return "by total"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The same word."""
+        return (self.name,)
 
     @property
     def is_split(self) -> bool:

@@ -108,14 +108,15 @@ def _find(
     way = asked.plan(ladder.cells.size, epsilon, table.protection.moved_rows)
     mechanism = QuantileMechanism.claiming(way, table.protection)
     quantiles = [write_fraction(quantile) for quantile in way.split.quantiles]
-    details: dict[str, object] = {"quantiles": quantiles, "method": way.name}
-    question = ladder.question("quantiles", details | ({} if way.is_split else {"confidence": confidence}))
+    details: dict[str, object] = {"quantiles": quantiles} | ({} if way.is_split else {"confidence": confidence})
+    question, *earlier = (ladder.question("quantiles", details | {"method": name}) for name in way.names)
     number, size = len(way.split.quantiles), ladder.cells.size
 
     def fits(values: Sequence[int]) -> bool:
         return len(values) in (number, 4 * number) and all(0 <= place < size for place in values[: 3 * number])
 
-    stored = None if fresh else table.desk.recall(question, mechanism.statement, fits=fits)
+    found = (table.desk.recall(each, mechanism.statement, fits=fits) for each in (question, *earlier))
+    stored = None if fresh else next((answer for answer in found if answer is not None), None)
     if stored is None:
         mechanism.require_drawable()
 

@@ -11,6 +11,7 @@ import veilcube as vc
 from veilcube.curator.mechanisms import Samplers
 from veilcube.curator.mechanisms.protected.quantiles import PROOFS
 from veilcube.curator.protected.desk import Desk
+from veilcube.curator.protected.extremes import Ladder
 from veilcube.curator.protected.quantiles import ask_quantiles
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable, private_view
@@ -157,3 +158,16 @@ def test_parts_are_charged_for_the_dearest_one(make: Make) -> None:
 def test_an_empty_table_still_gets_answers(make: Make) -> None:
     found = make(0).noisy_quantiles("pay", PERCENTILES, epsilon=1)
     assert (np.diff(found.value) >= 0).all()
+
+
+def test_an_answer_that_an_older_ledger_calls_refined_is_free(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, question = make(FEW), Ladder.question
+    with monkeypatch.context() as before:
+        before.setattr(Ladder, "question", lambda *asked: question(*asked[:2], {**asked[2], "method": "refined"}))
+        first = table.noisy_quantiles("pay", [0.5], epsilon=1, method="staged")
+    spent = table.budget.spent
+    again = table.noisy_quantiles("pay", [0.5], epsilon=1, method="staged")
+    assert table.budget.spent == spent
+    assert again.value.tolist() == first.value.tolist()
+    table.noisy_quantiles("pay", [0.5], epsilon=1, method="staged", fresh=True)
+    assert table.budget.spent == spent + 1
