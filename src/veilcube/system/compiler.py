@@ -1,6 +1,7 @@
 """How a loop is compiled: numba, with a cache on disk that loads fast and that no upgrade can break."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -47,12 +48,16 @@ class LoopCache(_FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: object, data: object) -> None:
-        """Keep compiled code; an index that cannot be read is begun anew."""
+        """Keep compiled code; an index that cannot be read is begun anew, and a full disk keeps nothing.
+
+        The loop may be drawing noise that is paid for: it must run all the same.
+        """
         try:
             super().save_overload(sig, data)
         except Exception:
-            self.flush()
-            super().save_overload(sig, data)
+            with suppress(Exception):
+                self.flush()
+                super().save_overload(sig, data)
 
 
 class InterruptibleLoop(CPUDispatcher):

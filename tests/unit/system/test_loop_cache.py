@@ -56,3 +56,13 @@ def test_a_loop_is_compiled_again_when_one_that_it_calls_or_a_number_that_it_nam
     assert run(1, 1) == "2"
     assert run(1, 2) == "3"
     assert run(3, 2) == "9"
+
+
+def test_a_loop_runs_where_its_code_cannot_be_kept(tmp_path: Path) -> None:
+    (tmp_path / "doubling.py").write_text(
+        "import resource\nfrom veilcube.system import compiled\n\n@compiled\ndef double(x): return 2 * x\n\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # as a full disk\nprint(double(21))\n"
+    )
+    program = [sys.executable, "-B", "-c", "import doubling"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "42", done.stderr
