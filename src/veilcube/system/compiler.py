@@ -28,13 +28,13 @@ class LoopCache(_FunctionCache):  # type: ignore[misc]
     so by itself, and code that is loaded runs without.
 
     A cache names the classes of its loop's arguments. After an upgrade in place they may lie in other modules or be
-    gone, and then the cache cannot be read: the loop is compiled again. So it is when a loop that it calls, or a number
-    that it names, has changed: code holds those too, and numba compares the file of the loop alone.
+    gone, and then the cache cannot be read: the loop is compiled again. So it is when a loop that it calls, a number
+    that it names, or the way it is compiled has changed: numba compares the file of the loop alone.
     """
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(self, function: FunctionType, options: dict[str, object]) -> None:
         super().__init__(function)
-        self._cache_file._source_stamp = sha256(b"".join(_made_of(function, set()))).digest()
+        self._cache_file._source_stamp = sha256(b"".join(_made_of(function, options, set()))).digest()
 
     def load_overload(self, sig: object, target_context: Any) -> object:
         """Return the code for arguments of these types, or None if the cache has none that can be read."""
@@ -78,17 +78,18 @@ class InterruptibleLoop(CPUDispatcher):
 
     def enable_caching(self) -> None:
         """Keep compiled code on disk."""
-        self._cache = LoopCache(cast(FunctionType, self.py_func))
+        self._cache = LoopCache(cast(FunctionType, self.py_func), self.targetoptions)
 
 
-def _made_of(function: FunctionType, seen: set[FunctionType]) -> Iterator[bytes]:
-    """Yield digests of a loop's file, of the loops that it calls, and of the numbers that it names."""
+def _made_of(function: FunctionType, options: dict[str, object], seen: set[FunctionType]) -> Iterator[bytes]:
+    """Yield digests of how a loop is compiled, of its file, the loops that it calls, and the numbers that it names."""
     seen.add(function)
+    yield sha256(repr(sorted(options.items())).encode()).digest()
     yield _file_digest(function.__code__.co_filename)
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
         if isinstance(value, Loop) and value.py_func not in seen:
-            yield from _made_of(value.py_func, seen)
+            yield from _made_of(value.py_func, value.options, seen)
         elif isinstance(value, int | float | tuple | np.ndarray):
             yield sha256(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()).digest()
 

@@ -34,7 +34,7 @@ class Loop:
 
     def __init__(self, function: FunctionType, options: dict[str, object], *, may_be_plain: bool) -> None:
         update_wrapper(self, function)
-        self.py_func, self._options, self._may_be_plain = function, options, may_be_plain
+        self.py_func, self.options, self._may_be_plain = function, options, may_be_plain
         self._dispatcher: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: object, **named: object) -> object:
@@ -53,7 +53,7 @@ class Loop:
         compiler = import_module(_COMPILER)
         with Loop._dispatchers:
             if self._dispatcher is None:
-                self._dispatcher = compiler.dispatcher_of(self.py_func, self._options)
+                self._dispatcher = compiler.dispatcher_of(self.py_func, self.options)
             return self._dispatcher
 
     def _is_sooner_plain(self, arguments: tuple[object, ...]) -> bool:

@@ -66,3 +66,19 @@ def test_a_loop_runs_where_its_code_cannot_be_kept(tmp_path: Path) -> None:
     program = [sys.executable, "-B", "-c", "import doubling"]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "42", done.stderr
+
+
+def test_a_loop_is_compiled_again_when_it_is_compiled_in_another_way(tmp_path: Path) -> None:
+    (tmp_path / "dividing.py").write_text("from way import way\n\n@way\ndef divide(x, y): return x / y\n")
+
+    def run(model: str) -> str:
+        (tmp_path / "way.py").write_text(
+            "from functools import partial\nfrom veilcube.system.loops import compile_loop\n\n"
+            f"way = partial(compile_loop, error_model='{model}')\n"
+        )
+        program = [sys.executable, "-B", "-c", "import dividing; print(dividing.divide(1.0, 0.0))"]
+        done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
+
+    assert run("numpy") == "inf"
+    assert run("python") == "ZeroDivisionError: division by zero"
