@@ -12,4 +12,6 @@ end_quietly_when_interrupted()  # before anything else is loaded
 
 import lazy_loader  # noqa: E402
 
+import veilcube.errors  # noqa: E402, F401 - light, and reached as veilcube.errors without being named in an import
+
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -20,11 +20,11 @@ from veilcube.query import LinearQueries, Workload
 from veilcube.record.record import ReleaseRecord
 from veilcube.record.sharpening import drop_superseded
 from veilcube.schema import Schema, require_schema
-from veilcube.system import Floats, read_kind, read_numbers, read_whole
+from veilcube.system import Floats, read_kind, read_numbers, read_whole, require_memory
 
 MOST_ROWS = 500_000
-# Weights of cells that are written out, over all rows: 8 bytes each.
-_MOST_WEIGHTS = 1 << 28
+# Weights of cells that are written out, over all rows: 8 bytes each, and half as much again while they are gathered.
+_MOST_WEIGHTS, _BYTES_PER_WEIGHT = 1 << 28, 12
 # What two exact answers to one query may differ by, relative to their size: rounding in sums of real weights.
 _ROUNDING = 1e-9
 # Fourth powers of larger answers and variances would leave floating point.
@@ -39,6 +39,8 @@ def measured_queries(schema: Schema, operator: Operator, most_rows: int = MOST_R
             f"the release has {rows:,} measurements over {schema.cells:,} cells, too many to learn from one by one; "
             "ask the release itself, or make one with fewer measurements"
         )
+    needed = _BYTES_PER_WEIGHT * operator.weights_of_queries
+    require_memory(needed, "learning from every measurement of the release", "ask the release itself")
     return operator.queries(schema)
 
 

@@ -33,6 +33,12 @@ def test_importing_veilcube_loads_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_the_kinds_of_errors_are_reached_without_an_import_of_their_own() -> None:
+    program = "import veilcube as vc; print(issubclass(vc.errors.QueryError, vc.VeilcubeError))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
 def _loaded_by(words: list[str], names: tuple[str, ...]) -> str:
     program = (
         f"import sys; from veilcube.cli import main; main({words!r}); "

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from support.releases import release_of
-from veilcube.errors import QueryError
+from veilcube.errors import CapacityError, QueryError
 from veilcube.planner import Adaptive, KdTree, Marginals, Tree, Wavelet
 from veilcube.query import LinearQueries, Workload
 from veilcube.record import History
@@ -151,3 +151,10 @@ def test_a_covariance_whose_zeros_are_rounding_is_history():
     covariance = np.diag([4.0, 9.0, 1.0])
     covariance[0, 1], covariance[1, 0] = 1e-16, -2e-17
     assert history(variances=covariance).variances.tolist() == [4.0, 9.0, 1.0]
+
+
+def test_rows_that_memory_does_not_hold_are_refused_before_they_are_written_out(monkeypatch):
+    release = release_of(SCHEMA, COUNTS, 1, 3, Tree(refine=False))
+    monkeypatch.setattr("veilcube.system.memory.available_memory", lambda: 1000)
+    with pytest.raises(CapacityError, match="ask the release itself"):
+        History.of_release(release.record)
