@@ -4,10 +4,10 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
 from veilcube.query.answer import Answer, Answers, read_confidence
@@ -15,7 +15,7 @@ from veilcube.query.predicate import Query, read_query
 from veilcube.query.sql import read_sql
 from veilcube.query.workload import Workload, grouped_regions
 from veilcube.schema import Region, Schema
-from veilcube.system import Integers
+from veilcube.system import Floats, Integers
 
 
 class Answering(Protocol):
@@ -88,15 +88,36 @@ def held_groups(
 def _groups(answering: Answering, region: Region, names: Sequence[str], confidence: float) -> Answers:
     schema = answering.schema
     axes = schema.axes(names)
-    regions = grouped_regions(schema, region, names)
-    sizes = np.array([group.cells > 0 for group in regions], dtype=np.int64)
     shape = tuple(schema.shape[axis] for axis in axes)
-    held, labels = held_groups(schema, axes, sizes.reshape(shape))
-    places = np.arange(sizes.size).reshape(shape)[held]
-    if not places.size:
-        nobody = np.empty(places.shape)
-        return Answers(nobody, nobody, nobody, nobody, read_confidence(confidence), str(answering.privacy), labels)
-    asked = Workload(schema, [regions[place] for place in places.ravel()])
+    asked, is_held = _questions(schema, region, names, axes)
+    held, labels = held_groups(schema, axes, is_held.astype(np.int64).reshape(shape))
+    places = np.arange(is_held.size).reshape(shape)[held]
+    if asked is None:
+        empty = np.zeros(places.shape)
+        return Answers(empty, empty, empty, empty, read_confidence(confidence), str(answering.privacy), labels)
     found = answering.answer(asked, confidence=confidence)
-    arrays = {name: getattr(found, name).reshape(places.shape) for name in ("value", "low", "high", "stddev")}
-    return replace(found, axes=labels, **arrays)
+
+    def arranged(one_each: Floats) -> Floats:
+        every = np.zeros(is_held.size)
+        every[is_held] = one_each
+        return every[places]
+
+    arrays = (arranged(found.value), arranged(found.low), arranged(found.high), arranged(found.stddev))
+    return Answers(*arrays, found.confidence, found.privacy, labels, found.estimator)
+
+
+def _questions(
+    schema: Schema, region: Region, names: Sequence[str], axes: Sequence[int]
+) -> tuple[Workload | None, NDArray[np.bool_]]:
+    """Return a question for each group that holds any cell of a region, and which groups do."""
+    block = region.rectangle()
+    if block is None:
+        regions = grouped_regions(schema, region, names)
+        is_held = np.array([group.cells > 0 for group in regions])
+        asked = [group for group in regions if group.cells]
+        return (Workload(schema, asked) if asked else None), is_held
+    cells = np.indices([schema.shape[axis] for axis in axes]).reshape(len(axes), -1).T
+    low, high = (np.repeat(np.asarray(end, dtype=np.int64)[np.newaxis], len(cells), axis=0) for end in block)
+    low[:, axes], high[:, axes] = np.maximum(low[:, axes], cells), np.minimum(high[:, axes], cells)
+    is_held = np.asarray((low <= high).all(axis=1))
+    return (Workload.ranges(schema, low[is_held], high[is_held]) if is_held.any() else None), is_held
