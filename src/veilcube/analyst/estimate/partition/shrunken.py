@@ -7,7 +7,7 @@ neighbours are alike they follow, where they are not they do not. Intervals are 
 much smaller the error was estimated to be, and widened (docs/decisions/0007-adaptive.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import log2, prod, sqrt
@@ -33,6 +33,8 @@ from veilcube.schema import Nominal, Region
 from veilcube.system import Floats, Integers, available_memory, compiled, format_bytes, share_out
 
 PROBES = 2
+# How often noise is sent through the smoothing again to see how much of it single answers follow.
+ECHOES = 8
 QUERIES_OF_A_SIZE = 1200
 # Sizes that are judged lie a factor of four apart; between them weights are interpolated.
 BITS_APART = 2
@@ -111,17 +113,23 @@ class Shrinking:
 
     def voices(self, plain: Floats, tables: Sequence[Floats]) -> AnswersToBlend:
         """Return the tables as functions of queries, and how they change when the noisy measurements do."""
-        rng, probes = np.random.default_rng(0), []
-        for _ in range(PROBES):
+        probes = [
+            (BlockSums(change), [BlockSums(one) for one in changes])
+            for change, changes in self.changes(plain, tables, PROBES)
+        ]
+        levels = BlockSums(self.levels(tables))
+        return AnswersToBlend(plain.shape, BlockSums(plain), [BlockSums(table) for table in tables], levels, probes)
+
+    def changes(self, plain: Floats, tables: Sequence[Floats], times: int) -> Iterator[tuple[Floats, list[Floats]]]:
+        """Yield random changes of least squares, as large as its noise, with what each changes in the smooth tables."""
+        rng = np.random.default_rng(0)
+        for _ in range(times):
             change = self.answers.solve(
                 rng.choice([-1.0, 1.0], plain.shape) * np.sqrt(self.answers.cell_variance),
                 rng.choice([-1.0, 1.0], self.answers.regions.regions) * np.sqrt(self.answers.region_variance),
             )
             pairs = zip(self(plain + STEP_OF_A_PROBE * change), tables, strict=True)
-            changes = [BlockSums((after - before) / STEP_OF_A_PROBE) for after, before in pairs]
-            probes.append((BlockSums(change), changes))
-        levels = BlockSums(self.levels(tables))
-        return AnswersToBlend(plain.shape, BlockSums(plain), [BlockSums(table) for table in tables], levels, probes)
+            yield change, [(after - before) / STEP_OF_A_PROBE for after, before in pairs]
 
     def levels(self, tables: Sequence[Floats]) -> Floats:
         """Return how much is counted around each cell: hardly any of it is the noise of the cell itself.
@@ -151,6 +159,23 @@ class ShrunkenEstimate:
     @cached_property
     def _summed(self) -> list[Table]:
         return [Table(table) for table in self._tables]
+
+    @cached_property
+    def _echoes(self) -> list[tuple[Table, list[Table]]]:
+        """Changes of least squares, and of the smooth tables; none of a cube so large that boxes of it are judged."""
+        if self._plain.size > LARGEST_SAMPLE:
+            return []
+        found = Shrinking(self._answers, self._smoothed).changes(self._plain, self._tables, ECHOES)
+        return [(Table(change), [Table(one) for one in changes]) for change, changes in found]
+
+    def _noise_followed(self, asked: CountQueries, weights: Floats) -> Floats:
+        """Return the mean square of what noise does to each answer: where smoothing keeps an edge, it keeps noise."""
+        total = np.zeros(asked.sizes.shape)
+        for plain, others in self._echoes:
+            change = asked.sums(plain)
+            followed = np.array([asked.sums(table) for table in others]) - change
+            total += np.square(change + np.einsum("k...,k...->...", weights, followed))
+        return total / max(len(self._echoes), 1)
 
     @cached_property
     def _samples(self) -> list[tuple[Integers, AnswersToBlend]]:
@@ -191,6 +216,10 @@ class ShrunkenEstimate:
         weights, shares = self._for_queries(asked.sizes.astype(np.float64), asked.sums(self._levels))
         # Smooth tables keep the totals of regions, so no blend errs less than those do.
         shares = np.maximum(shares, np.sqrt(self._answers.kept_share(moments)))
+        followed = np.sqrt(self._noise_followed(asked, weights))
+        shares = np.maximum(
+            shares, np.divide(followed, plain.stddev, out=np.zeros_like(followed), where=plain.stddev > 0)
+        )
         value = plain.value + np.einsum("k...,k...->...", weights, others - plain.value)
         width = (plain.high - plain.value) * shares
         # A lone peak: what was seen there is more than noise explains, so the interval must not leave it out.
