@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from veilcube.errors import QueryError
 from veilcube.query.answer import Answer, Answers, read_confidence
 from veilcube.query.predicate import Query, read_query
 from veilcube.query.sql import read_sql
-from veilcube.query.workload import Workload, grouped_regions
+from veilcube.query.workload import MAX_QUERIES, Workload, grouped_regions
 from veilcube.schema import Region, Schema
 from veilcube.system import Floats, Integers
 
@@ -116,6 +117,9 @@ def _questions(
         is_held = np.array([group.cells > 0 for group in regions])
         asked = [group for group in regions if group.cells]
         return (Workload(schema, asked) if asked else None), is_held
+    # Before anything is written out: a workload would refuse so many only afterwards.
+    if prod(schema.shape[axis] for axis in axes) > MAX_QUERIES:
+        raise QueryError(f"a marginal of more than {MAX_QUERIES:,} groups is too many to ask; ask for fewer attributes")
     cells = np.indices([schema.shape[axis] for axis in axes]).reshape(len(axes), -1).T
     low, high = (np.repeat(np.asarray(end, dtype=np.int64)[np.newaxis], len(cells), axis=0) for end in block)
     low[:, axes], high[:, axes] = np.maximum(low[:, axes], cells), np.minimum(high[:, axes], cells)
