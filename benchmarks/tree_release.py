@@ -68,7 +68,7 @@ def main() -> None:
     cube = vc.Cube(schema, counts)
     planning, chosen = timed(lambda: vc.plan(schema, epsilon=0.1, strategy=BalancedTree()))
     assert isinstance(chosen, vc.Plan)
-    rounds = [one_round(cube, chosen, float(chosen.noise.scale)) for _ in range(ROUNDS)]
+    rounds = [one_round(cube, chosen, float(chosen.noise.parameter)) for _ in range(ROUNDS)]
     best = {step: min(found[step] for found in rounds) for step in rounds[0]}
     print(f"a tree release of {CELLS:,} cells, best of {ROUNDS} (planned in {planning:.2f} s)")
     for step, seconds in best.items():

@@ -23,7 +23,7 @@ from veilcube.curator.mechanisms import AdaptiveMechanism, partition as adaptive
 from veilcube.curator.sampling import discrete_laplace, joint_laplace, sharpened_laplace
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyUnit, epsilon_of
-from veilcube.privacy.event import laplace_events
+from veilcube.privacy.event import noise_events
 from veilcube.record import NoisyMeasurement, drop_superseded
 from veilcube.schema import Schema
 
@@ -225,8 +225,8 @@ def check_event(member: MechanismMember, neighbours: str, unit: PrivacyUnit) -> 
         chosen = plan_of(member, schema, "2/3", neighbours, unit)
         claim = member.mechanism.claim(chosen)
         drawn = {part.noise.charged for course in every_course(member, schema, chosen) for part in course}
-        assert {event.scale for event in laplace_events(claim.event)} == drawn
-        assert {event.sensitivity for event in laplace_events(claim.event)} == {chosen.step_sensitivity}
+        assert {event.scale for event in noise_events(claim.event)} == drawn
+        assert {event.sensitivity for event in noise_events(claim.event)} == {chosen.step_sensitivity}
         assert epsilon_of(claim.event) == claim.epsilon == chosen.epsilon
         assert (claim.unit, claim.neighbours) == (unit, chosen.neighbours)
         assert claim.proof.startswith("docs/proofs/")

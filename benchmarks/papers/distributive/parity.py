@@ -9,6 +9,7 @@ import veilcube as vc
 from benchmarks.papers.distributive.data import PARITY, Series, parity_rows
 from benchmarks.papers.privelet.verdict import Verdict
 from veilcube.analyst.study.parity import EliminatedParity, learn_parity, learn_parity_by_elimination
+from veilcube.laws import DiscreteLaplace
 
 ROWS = 10**5
 
@@ -19,7 +20,7 @@ def share_right(epsilon: float, runs: int) -> tuple[float, float]:
     by_transform = by_elimination = 0
     for run in range(runs):
         measured = vc.release(cube, epsilon, vc.Identity()).record.measurements[0]
-        by_transform += learn_parity(measured.values, measured.noise).vector == PARITY
+        by_transform += learn_parity(measured.values, DiscreteLaplace(measured.noise.parameter)).vector == PARITY
         if run < runs // 10 + 1:
             by_elimination += _eliminated(measured.values).vector == PARITY
     return by_transform / runs, by_elimination / (runs // 10 + 1)

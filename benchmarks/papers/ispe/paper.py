@@ -167,7 +167,7 @@ def _parts(release: vc.Release) -> tuple[Integers, RegionCounts, Integers]:
 
 
 def _scales(release: vc.Release) -> tuple[float, float]:
-    cells, regions = (float(measurement.noise.scale) for measurement in release.record.measurements)
+    cells, regions = (float(measurement.noise.parameter) for measurement in release.record.measurements)
     return cells, regions
 
 

@@ -5,7 +5,9 @@ from .laplace_sums import NoiseSum as NoiseSum, laplace_sum as laplace_sum, latt
 from .noise import (
     DiscreteLaplace as DiscreteLaplace,
     JointLaplace as JointLaplace,
+    Noise as Noise,
     SharpenedLaplace as SharpenedLaplace,
+    read_noise as read_noise,
     read_ratio as read_ratio,
 )
 from .normal_quantiles import (

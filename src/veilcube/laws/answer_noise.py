@@ -1,13 +1,15 @@
 """Half-widths of intervals from three moments of an answer's noise.
 
-The noise of a linear answer is Σ w_i X_i with independent discrete Laplace X_i. A strategy gives, exactly and at once,
-the sums of the second, fourth and sixth powers of the weights (they may be millions), and so the cumulants k2, k4, k6
-of the noise. Its law is taken to be that of m equal Laplace variables of scale a plus a normal variable, with the same
-three cumulants: a² = k6/(20 k4), m = k4/(12 a⁴) >= 1, not necessarily whole, and the normal part has what is left of
-the variance (never less than nothing: (Σw⁴)² <= Σw² Σw⁶). One weight, equal weights and very many weights are exact.
-As in ``laws.summed_noise``, the noise is first blurred by a uniform variable as wide as the largest weight, here
+The noise of a linear answer is Σ w_i X_i with independent discrete Laplace or Gaussian X_i. A strategy gives, exactly
+and at once, the sums of the second, fourth and sixth powers of the weights (they may be millions), and so the cumulants
+k2, k4, k6 of the noise. Its law is taken to be that of m equal Laplace variables of scale a plus a normal variable, with
+the same three cumulants: a² = k6/(20 k4), m = k4/(12 a⁴) >= 1, not necessarily whole, and the normal part has what is
+left of the variance (never less than nothing: (Σw⁴)² <= Σw² Σw⁶). One weight, equal weights and very many weights are
+exact. As in ``laws.summed_noise``, the noise is first blurred by a uniform variable as wide as the largest weight, here
 bounded by (Σw⁶)^(1/6), and half that width is added, so that an interval is not too narrow for a lattice.
-Noises of several laws add up their cumulants, each with its own law's.
+Noises of several laws add up their cumulants, each with its own law's. Gaussian noise has a k4 of nearly zero and a k6
+at or below zero, but for very small sigma. A sum whose k6 is not positive has lighter tails than any Laplace part: it
+is taken to be m = 3·k2²/k4 Laplace variables with the same k2 and k4 (the normal law where k4 is zero).
 tests/unit/laws/test_answer_noise.py compares with exact inversions of the characteristic function.
 """
 
@@ -15,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veilcube.laws.noise import DiscreteLaplace
+from veilcube.laws.noise import Noise
 from veilcube.laws.normal_quantiles import normal_quantile
 from veilcube.laws.standard_widths import standard_widths
 from veilcube.system import Floats
@@ -41,7 +43,7 @@ class NoiseCumulants:
 
     @classmethod
     def of(
-        cls, noise: DiscreteLaplace, second: Floats, fourth: Floats, sixth: Floats, *, bounded: bool = False
+        cls, noise: Noise, second: Floats, fourth: Floats, sixth: Floats, *, bounded: bool = False
     ) -> "NoiseCumulants":
         """Return those of noises of one law, from the sums of powers of their weights."""
         v2, v4, v6 = noise.cumulants()
@@ -72,26 +74,28 @@ class NoiseCumulants:
         k2 = self.second + largest**2 / 12
         k4 = np.maximum(self.fourth - largest**4 / 120, 0.0)
         k6 = self.sixth + largest**6 / 252
-        terms_inverse = _ratio(12 * _ratio(k6, 20 * k4) ** 2, k4)
-        laplace_share = np.minimum(_ratio(20 * k4**2, 6 * k6 * k2), 1.0)
+        is_light = np.asarray(self.sixth <= 0)
+        terms_inverse = np.where(is_light, _ratio(k4, 3 * k2**2), _ratio(12 * _ratio(k6, 20 * k4) ** 2, k4))
+        laplace_share = np.where(is_light, 1.0, np.minimum(_ratio(20 * k4**2, 6 * k6 * k2), 1.0))
         confidence = min(confidence, 1 - 1e-12)
         standard = standard_widths(confidence).at(np.minimum(terms_inverse, 1.0), 1 - laplace_share)
         if self.bounded:
             standard = np.maximum(standard, normal_quantile(confidence))
-        margin = next(margin for upper, margin in _MARGINS if confidence <= upper)
+        margin = np.where(is_light, 1.0, next(margin for upper, margin in _MARGINS if confidence <= upper))
         widths: Floats = margin * np.sqrt(k2) * standard + largest / 2
         # Chebyshev's bound, which is sharper where hardly any noise is left.
         return np.minimum(widths, np.sqrt(self.second / (1 - confidence)))
 
 
 def answer_half_widths(
-    noise: DiscreteLaplace, second: Floats, fourth: Floats, sixth: Floats, confidence: float, *, bounded: bool = False
+    noise: Noise, second: Floats, fourth: Floats, sixth: Floats, confidence: float, *, bounded: bool = False
 ) -> Floats:
     """Return w such that noise with these sums of powers of its weights stays within ±w with ``confidence``.
 
     ``bounded`` says that the fourth and sixth powers are bounds from above (``NoiseCumulants.half_widths``).
 
     >>> from fractions import Fraction
+    >>> from veilcube.laws import DiscreteLaplace
     >>> four_equal_weights = np.array([4.0])
     >>> answer_half_widths(DiscreteLaplace(Fraction(100)), *[four_equal_weights] * 3, 0.95).round(1)
     array([571.3])

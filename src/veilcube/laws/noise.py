@@ -7,16 +7,18 @@ Scales in files are untrusted: ``Fraction("1e999999999")`` would take all memory
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilcube.errors import PrivacyError
+from veilcube.laws.discrete_gaussian import DiscreteGaussian, RealOrComplex
+from veilcube.system import Floats
 
 # Enough for any fraction of 1,100 bits, which is what a ledger keeps.
 MAX_DIGITS = 340
@@ -55,6 +57,7 @@ class DiscreteLaplace:
 
     scale: Fraction
     kind: ClassVar[str] = KIND
+    family: ClassVar[Literal["laplace"]] = "laplace"
     # Whether it was drawn together with other noise: then its own law tells bounds only.
     is_joint: ClassVar[bool] = False
 
@@ -77,6 +80,16 @@ class DiscreteLaplace:
         """The scale of the noise whose place it takes; None if it takes the place of none."""
         return None
 
+    @property
+    def parameter(self) -> Fraction:
+        """The exact number that tells the law among those of its family: the scale."""
+        return self.scale
+
+    @property
+    def size(self) -> float:
+        """What the noise is on average at most, regardless of its sign: the scale, since E|X| = 1/sinh(1/t) < t."""
+        return float(self.scale)
+
     @cached_property
     def rate(self) -> float:
         """1/t, the decay of the log-probability per unit; the law's moment generating function is finite below it."""
@@ -96,6 +109,11 @@ class DiscreteLaplace:
     def stddev(self) -> float:
         """The square root of the variance."""
         return math.sqrt(self.variance)
+
+    @property
+    def most_kurtosis(self) -> float:
+        """The excess kurtosis 3 + 1/V; the sum of m terms has an m-th of it."""
+        return 3 + 1 / self.variance
 
     def log_pmf(self, x: ArrayLike) -> NDArray[np.float64]:
         """The natural logarithm of the probability of each integer of ``x``; it never underflows."""
@@ -120,6 +138,28 @@ class DiscreteLaplace:
         half_sine = np.sin(np.asarray(theta, dtype=np.float64) / 2)
         return np.asarray(1 / (1 + 2 * self.variance * half_sine * half_sine))
 
+    def decay(self, theta: Floats) -> Floats:
+        """-log of the characteristic function, which does not underflow."""
+        return np.log1p(2 * self.variance * np.sin(theta / 2) ** 2)
+
+    def log_transform(self, z: RealOrComplex) -> RealOrComplex:
+        """K(z), the logarithm of E exp(z·X), up to multiples of 2πi; the real part of z is below 1/t."""
+        return -np.log1p(-2 * self.variance * np.sinh(z / 2) ** 2)
+
+    def tilted(self, c: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance K'(c), K''(c) of the law that is weighted by exp(c·x), for real c below 1/t."""
+        step = self.tilted_step(c)
+        mean = np.tanh(c) * step
+        return mean, step + mean**2
+
+    def tilted_step(self, c: Floats) -> Floats:
+        """A number b for which that law's characteristic function is at most 1/(1 + b(1 - cos θ)) in size."""
+        return self.variance * np.cosh(c) / (1 - 2 * self.variance * np.sinh(c / 2) ** 2)
+
+    def farthest_tilt(self, exponent: float) -> float:
+        """A c by which c·K'(c) - K(c) has reached ``exponent``: 1/t, before which it passes every number."""
+        return self.rate
+
     def to_json(self) -> dict[str, str]:
         """The law as plain data, the scale as an exact ratio: ``{"kind": "discrete-laplace", "scale": "7/2"}``."""
         return {"kind": self.kind, "scale": str(self.scale)}
@@ -139,12 +179,12 @@ class DiscreteLaplace:
         return law(_read_scale(document.get("scale")))
 
 
-def _read_scale(text: object) -> Fraction:
+def _read_scale(text: object, name: str = "noise scale") -> Fraction:
     try:
         return read_ratio(text, _MAX_DIGITS)
     except ValueError as problem:
         raise PrivacyError(
-            'the noise scale must be an exact ratio in text such as "7/2": repair or remake the file'
+            f'the {name} must be an exact ratio in text such as "7/2": repair or remake the file'
         ) from problem
 
 
@@ -204,3 +244,29 @@ class SharpenedLaplace(DiscreteLaplace):
     def to_json(self) -> dict[str, str]:
         """The law as plain data, with what was added."""
         return {**super().to_json(), "added": str(self.added)}
+
+
+Noise: TypeAlias = DiscreteLaplace | DiscreteGaussian
+
+
+def _read_gaussian(document: Mapping[str, object]) -> DiscreteGaussian:
+    return DiscreteGaussian(_read_scale(document.get("sigma_squared"), "parameter of Gaussian noise"))
+
+
+_READERS: dict[str, Callable[[Mapping[str, object]], Noise]] = {
+    **dict.fromkeys((KIND, JOINT_KIND, SHARPENED_KIND), DiscreteLaplace.from_json),
+    DiscreteGaussian.kind: _read_gaussian,
+}
+
+
+def read_noise(document: Mapping[str, object]) -> Noise:
+    """Read the ``to_json`` of noise of any kind; the text is untrusted, so anything else is refused.
+
+    >>> print(read_noise({"kind": "discrete-gaussian", "sigma_squared": "7/2"}))
+    discrete Gaussian noise of parameter 7/2
+    """
+    reader = _READERS.get(str(document.get("kind")))
+    if reader is None:
+        known = ", ".join(f'"{kind}"' for kind in _READERS)
+        raise PrivacyError(f"the kind of noise is not known here: only {known} can be read, so update veilcube")
+    return reader(document)

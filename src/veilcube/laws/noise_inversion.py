@@ -1,4 +1,4 @@
-"""Tails of summed discrete Laplace noise by integrating the moment generating function along a vertical line.
+"""Tails of summed noise by integrating the moment generating function along a vertical line.
 
 For a sum with K(s) the logarithm of its moment generating function and any real c in its strip of convergence, c > 0,
 
@@ -6,19 +6,18 @@ For a sum with K(s) the logarithm of its moment generating function and any real
 
 With c near the saddle point the integrand has the size of the tail itself, so even a tail of 1e-12 keeps its relative
 accuracy; an equidistant rule then errs only by what the law puts a whole period away (Abate and Whitt, 1992). Here V is
-the variance of one noise variable and K(s) = -Σ_j n_j log(1 - 2V sinh²(w_j s/2)), finite for w_j·s < 1/t.
+the variance of one noise variable and K(s) = -Σ_j n_j log(1 - 2V sinh²(w_j s/2)) for Laplace noise, finite for
+w_j·s < 1/t; Gaussian noise has its own K, finite everywhere (``DiscreteGaussian.log_transform``).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from veilcube.laws.noise import DiscreteLaplace
+from veilcube.laws.discrete_gaussian import Complexes
+from veilcube.laws.noise import DiscreteLaplace, Noise
 from veilcube.system import Floats, Integers
-
-Complexes = NDArray[np.complex128]
 
 # exp(-depth) is what an integral leaves out, relative to its peak: on the lattice; with blurred weights; and where a
 # smooth integrand is cut, when the oscillation of exp(-s·w)/s takes another factor of a thousand off the rest.
@@ -33,6 +32,8 @@ _SMOOTH_STDDEV = 16.0
 _PERIODS = 16
 _KAISER_SHAPE = 14.0
 _KAISER_HALF_WIDTH = _KAISER_SHAPE / (2 * np.pi * _PERIODS)
+# What a blurred integral errs by, relative to its integrand on the line, is below a tenth of exp(-this).
+_SIGHT = 9.2
 _ROWS_AT_ONCE = 64
 _NEWTON_STEPS = 10
 _MOST_STEPS = 70
@@ -76,7 +77,7 @@ def _lattice_integral(noise: DiscreteLaplace, terms: Floats, threshold: Floats, 
     return np.asarray(integrand.real.sum(axis=1) * reach / (nodes * np.pi))
 
 
-def blurred_half_widths(noise: DiscreteLaplace, weights: Floats, counts: Floats, error_rate: float) -> Floats:
+def blurred_half_widths(noise: Noise, weights: Floats, counts: Floats, error_rate: float) -> Floats:
     """For each row n of ``counts`` a w with P(|Σ_j weights[j]·S_{n_j}| > w) <= error_rate; the largest weight is 1.
 
     The sum is blurred by an independent variable B with |B| <= b, which makes its distribution function continuous and
@@ -116,20 +117,25 @@ _KAISER = _Blur(_KAISER_HALF_WIDTH, 2 * np.pi * _PERIODS, _kaiser_transform)
 class _WeightedSums:
     """Rows k of weighted sums Σ_j weights[j]·S_{counts[k, j]}, with the derivatives of each row's K(s)."""
 
-    noise: DiscreteLaplace
+    noise: Noise
     weights: Floats
     counts: Floats
 
     def half_widths(self, blur: _Blur, error_rate: float) -> Floats:
-        """q + b for each row: safeguarded Newton steps on log P(|S + B| > w), down from Chernoff's bound."""
+        """q + b for each row: safeguarded Newton steps on log P(|S + B| > w), down from Chernoff's bound.
+
+        The integral tells nothing where its integrand is far larger than the error rate: there w counts as too small.
+        """
         line = self._line(error_rate)
         nodes = self._nodes(blur, line)
         low = np.zeros(line.shape)
-        high = (self._cumulant(line, 0) + np.log(2 / error_rate)) / line + blur.half_width
+        peak = self._cumulant(line, 0)
+        high = (peak + np.log(2 / error_rate)) / line + blur.half_width
         width = high
         for step in range(_MOST_STEPS):
             density, upper = nodes.density_and_tail(width)
-            excess = np.log(np.maximum(upper, 1e-300) / error_rate)
+            is_blind = peak - line * width > np.log(error_rate) + _SIGHT
+            excess = np.where(is_blind, np.inf, np.log(np.maximum(upper, 1e-300) / error_rate))
             low, high = np.where(excess > 0, width, low), np.where(excess > 0, high, width)
             with np.errstate(all="ignore"):
                 newton = width + excess * upper / density
@@ -149,8 +155,7 @@ class _WeightedSums:
         s = line[row] + 1j * angle
         log_transform = np.zeros(s.shape, dtype=np.complex128)
         for weight, count in zip(self.weights, self.counts.T, strict=True):
-            half_sine = np.sinh(s * (weight / 2))
-            log_transform -= count[row] * np.log1p(-2 * self.noise.variance * half_sine * half_sine)
+            log_transform += count[row] * self.noise.log_transform(s * weight)
         values = np.exp(log_transform) * blur.transform(s) * (2 / np.pi * spacing)
         return _Nodes(row, np.searchsorted(row, np.arange(line.size)), s, values)
 
@@ -162,7 +167,7 @@ class _WeightedSums:
         """
         size = int(np.ceil(last_angle * period / (2 * np.pi)))
         angle = last_angle * (np.arange(size) + 0.5) / size
-        decay = np.log1p(2 * self.noise.variance * np.sin(np.outer(self.weights, angle) / 2) ** 2)
+        decay = self.noise.decay(np.outer(self.weights, angle))
         row, column = np.nonzero(self.counts @ decay < _DEPTH)
         return row, angle[column], np.full(row.shape, last_angle / size)
 
@@ -179,7 +184,7 @@ class _WeightedSums:
         """The s where s·K'(s) - K(s), the tail's exponent at K'(s), is -log(error_rate) or 1/2, by bisection."""
         wanted = max(float(-np.log(error_rate)), 0.5)
         low = np.zeros(self.counts.shape[0])
-        high = np.full(low.shape, self.noise.rate)
+        high = np.full(low.shape, self.noise.farthest_tilt(wanted))
         for _ in range(40):
             s = (low + high) / 2
             below = s * self._cumulant(s, 1) - self._cumulant(s, 0) < wanted
@@ -188,9 +193,7 @@ class _WeightedSums:
 
     def _reach(self, line: Floats) -> Floats:
         """The angle beyond which the integrand is below exp(-depth) of its peak, or half a period of the lattice."""
-        v = self.noise.variance
-        scaled = line[:, np.newaxis] * self.weights
-        tilted = v * np.cosh(scaled) / (1 - 2 * v * np.sinh(scaled / 2) ** 2)
+        tilted = self.noise.tilted_step(line[:, np.newaxis] * self.weights)
         low, high = np.zeros(line.shape), np.full(line.shape, np.pi)
         for _ in range(60):
             angle = (low + high) / 2
@@ -201,15 +204,13 @@ class _WeightedSums:
 
     def _cumulant(self, s: Floats, order: int) -> Floats:
         """The derivative of K of this order (0, 1 or 2) at each row's real s."""
-        v = self.noise.variance
         scaled = s[:, np.newaxis] * self.weights
-        room = 1 - 2 * v * np.sinh(scaled / 2) ** 2
         if order == 0:
-            return np.asarray(-(self.counts * np.log(room)).sum(axis=1))
-        slope = v * np.sinh(scaled) / room
+            return np.asarray((self.counts * self.noise.log_transform(scaled)).sum(axis=1))
+        mean, variance = self.noise.tilted(scaled)
         if order == 1:
-            return np.asarray((self.counts * self.weights * slope).sum(axis=1))
-        return np.asarray((self.counts * self.weights**2 * (v * np.cosh(scaled) / room + slope**2)).sum(axis=1))
+            return np.asarray((self.counts * self.weights * mean).sum(axis=1))
+        return np.asarray((self.counts * self.weights**2 * variance).sum(axis=1))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
-"""The law of sums of discrete Laplace noise, inverted into the half-widths of intervals.
+"""The law of sums of discrete Laplace or Gaussian noise, inverted into the half-widths of intervals.
 
-S_m is the sum of m independent ``DiscreteLaplace(t)``; t is the scale, p = exp(-1/t), V the variance of one term. There
-are three ways to its tail, each used where it is exact (docs/proofs/intervals.md derives them and lists their errors):
+S_m is the sum of m independent noises of one law, V the variance of one; for ``DiscreteLaplace(t)`` t is the scale and
+p = exp(-1/t). There are three ways to the tail of S_m, each used where it is exact (docs/proofs/intervals.md derives
+them and lists their errors):
 
-* few terms: a finite sum of positive numbers (``_race_survival``), right to rounding at every scale;
-* small variance per term (V ≤ 1): the half-width is a staircase in m, whose steps come from a contour integral;
+* few terms of Laplace noise: a finite sum of positive numbers (``_race_survival``), right to rounding at every scale;
+* small variance per term (V ≤ 1), or few terms of Gaussian noise: the half-width is a staircase in m, whose steps come
+  from a contour integral;
 * many terms: the Cornish-Fisher expansion with the exact fourth and sixth cumulant, once the excess kurtosis of the sum
   is at most ``LARGEST_KURTOSIS``: there P(|S| <= w) is off by less than 1e-6 at every confidence, and P(|S| > w) by
   less than 0.5% of itself at confidence 0.999999 and 5% of itself at 1 - 1e-12.
@@ -19,7 +21,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 from veilcube.errors import PrivacyError
-from veilcube.laws.noise import DiscreteLaplace
+from veilcube.laws.gaussian_sums import gaussian_lattice_tail
+from veilcube.laws.noise import DiscreteLaplace, Noise
 from veilcube.laws.noise_inversion import blurred_half_widths, lattice_tail
 from veilcube.system import Floats, Integers
 
@@ -34,7 +37,7 @@ _BLOCK = 1 << 14
 _MOST_TERMS = 1 << 62
 
 
-def half_widths(noise: DiscreteLaplace, terms: ArrayLike, confidence: float) -> Floats:
+def half_widths(noise: Noise, terms: ArrayLike, confidence: float) -> Floats:
     """For each m of ``terms`` the smallest integer w with P(|S_m| <= w) >= confidence, as floats; zero for m = 0.
 
     The first call for a noise and a confidence builds a rule (milliseconds), which later calls look up.
@@ -61,10 +64,11 @@ def half_widths(noise: DiscreteLaplace, terms: ArrayLike, confidence: float) -> 
     return widths.reshape(counts.shape)
 
 
-def tail(noise: DiscreteLaplace, terms: int, threshold: ArrayLike) -> Floats:
+def tail(noise: Noise, terms: int, threshold: ArrayLike) -> Floats:
     """P(S_m >= threshold) for m = ``terms``, one for each threshold.
 
-    Up to 512 terms the error is rounding, a relative 1e-12; beyond, a contour integral has relative error below 1e-9.
+    Up to 512 terms of Laplace noise the error is rounding, a relative 1e-12; beyond, and for Gaussian noise, a contour
+    integral has relative error below 1e-9.
     Both hold for probabilities above 1e-60; smaller ones may come back as zero.
     """
     (count,) = _checked_terms([terms])
@@ -73,7 +77,7 @@ def tail(noise: DiscreteLaplace, terms: int, threshold: ArrayLike) -> Floats:
         return np.where(least <= 0, 1.0, 0.0)
     # The law is symmetric: P(S >= x) = 1 - P(S >= 1 - x), and the smaller of the two is the one computed. A threshold
     # so far out that its probability is zero in doubles is brought in, to keep infinities away.
-    farthest = 1000 * (1 + 1 / noise.rate + noise.stddev * float(count) ** 0.5)
+    farthest = 1000 * (1 + noise.size + noise.stddev * float(count) ** 0.5)
     positive = np.minimum(np.maximum(least, 1 - least), np.ceil(farthest))
     upper = np.empty(positive.size)
     step = max(1, _ENTRIES_AT_ONCE // max(512, min(int(count), MOST_TERMS_IN_CLOSED_FORM)))
@@ -84,9 +88,7 @@ def tail(noise: DiscreteLaplace, terms: int, threshold: ArrayLike) -> Floats:
     return np.where(least >= 1, upper, 1 - upper)
 
 
-def weighted_half_width(
-    noise: DiscreteLaplace, weights: ArrayLike, multiplicities: ArrayLike, confidence: float
-) -> float:
+def weighted_half_width(noise: Noise, weights: ArrayLike, multiplicities: ArrayLike, confidence: float) -> float:
     """A w with P(|S| <= w) >= confidence for S = Σ_j weights[j] · (the sum of multiplicities[j] noise variables).
 
     With one distinct |weight| it is the smallest such w. Otherwise S is blurred by bounded noise no wider than the
@@ -110,7 +112,7 @@ def weighted_half_width(
 
 
 def two_weight_half_widths(
-    noise: DiscreteLaplace, weight_a: float, terms_a: ArrayLike, weight_b: float, terms_b: ArrayLike, confidence: float
+    noise: Noise, weight_a: float, terms_a: ArrayLike, weight_b: float, terms_b: ArrayLike, confidence: float
 ) -> Floats:
     """``weighted_half_width`` for many sums with the same two weights, entry k with terms_a[k] and terms_b[k] terms."""
     count_a, count_b = np.broadcast_arrays(_checked_terms(terms_a), _checked_terms(terms_b))
@@ -159,10 +161,10 @@ class _Staircase:
 
 
 @lru_cache(maxsize=256)
-def _exact_rule(noise: DiscreteLaplace, error_rate: float) -> _Table | _Staircase:
-    # One term has excess kurtosis 3 + 1/V, and m terms an m-th of it.
-    last_exact = (3 + 1 / noise.variance) / LARGEST_KURTOSIS
-    if noise.variance > 1:
+def _exact_rule(noise: Noise, error_rate: float) -> _Table | _Staircase:
+    # m terms have an m-th of the excess kurtosis of one.
+    last_exact = noise.most_kurtosis / LARGEST_KURTOSIS
+    if noise.family == "laplace" and noise.variance > 1:
         return _Table(int(last_exact), _width_table(noise, int(last_exact), error_rate))
     widest = int(_cornish_fisher(error_rate, *_rounded_cumulants(noise, np.array([last_exact])))[0]) + 3
     last = int(min(last_exact, _MOST_TERMS))
@@ -185,7 +187,7 @@ def _width_table(noise: DiscreteLaplace, last: int, error_rate: float) -> Floats
         low, high = np.where(short, middle, low), np.where(short, high, np.maximum(middle, low + 1))
 
 
-def _width_steps(noise: DiscreteLaplace, last: int, widest: int, error_rate: float) -> Integers:
+def _width_steps(noise: Noise, last: int, widest: int, error_rate: float) -> Integers:
     """For each w = 0..widest the largest m <= last with P(|S_m| > w) <= error_rate, by bisection over m.
 
     One more symmetric unimodal term never makes P(|S| > w) smaller (Wintner, 1938), so there is exactly one such step.
@@ -195,7 +197,7 @@ def _width_steps(noise: DiscreteLaplace, last: int, widest: int, error_rate: flo
     too_many = np.full(widest + 1, last + 1, dtype=np.int64)
     while np.any(unsettled := too_many - enough > 1):
         middle = np.where(unsettled, enough + (too_many - enough) // 2, np.maximum(enough, 1))
-        fits = 2 * lattice_tail(noise, middle.astype(np.float64), thresholds) <= error_rate
+        fits = 2 * _lattice_tail(noise, middle.astype(np.float64), thresholds) <= error_rate
         enough = np.where(unsettled & fits, middle, enough)
         too_many = np.where(unsettled & ~fits, middle, too_many)
     return enough
@@ -242,12 +244,18 @@ def _closed_form_tail(noise: DiscreteLaplace, survival: Floats, width: Floats) -
     return np.asarray(np.einsum("ki,ki->k", binomial, np.broadcast_to(survival, binomial.shape)))
 
 
-def _upper_tail(noise: DiscreteLaplace, count: int, threshold: Floats) -> Floats:
-    if count > MOST_TERMS_IN_CLOSED_FORM:
-        return lattice_tail(noise, np.full(threshold.shape, float(count)), threshold)
+def _upper_tail(noise: Noise, count: int, threshold: Floats) -> Floats:
+    if noise.family == "gaussian" or count > MOST_TERMS_IN_CLOSED_FORM:
+        return _lattice_tail(noise, np.full(threshold.shape, float(count)), threshold)
     # Sizes are rounded up so that neighbouring counts share one cached matrix.
     size = max(16, 1 << (count - 1).bit_length())
     return _closed_form_tail(noise, _race_survival(noise, size)[count, np.newaxis, :count], threshold - 1) / 2
+
+
+def _lattice_tail(noise: Noise, terms: Floats, threshold: Floats) -> Floats:
+    if noise.family == "gaussian":
+        return gaussian_lattice_tail(noise, terms, threshold)
+    return lattice_tail(noise, terms, threshold)
 
 
 def _cornish_fisher(error_rate: float, k2: Floats, k4: Floats, k6: Floats) -> Floats:
@@ -260,7 +268,7 @@ def _cornish_fisher(error_rate: float, k2: Floats, k4: Floats, k6: Floats) -> Fl
     return np.asarray(np.sqrt(k2) * (z + correction))
 
 
-def _rounded_cumulants(noise: DiscreteLaplace, counts: Floats) -> tuple[Floats, Floats, Floats]:
+def _rounded_cumulants(noise: Noise, counts: Floats) -> tuple[Floats, Floats, Floats]:
     """Cumulants of the continuous law that rounds to S_m, so that P(|S_m| <= w) is its probability of ±(w + 1/2).
 
     Rounding adds a uniform variable (cumulants 1/12, -1/120, 1/252), which Sheppard's correction takes off again. The
@@ -270,12 +278,12 @@ def _rounded_cumulants(noise: DiscreteLaplace, counts: Floats) -> tuple[Floats, 
     return k2 * counts - 1 / 12, k4 * counts + 1 / 120, k6 * counts - 1 / 252
 
 
-def _many_term_widths(noise: DiscreteLaplace, counts: Integers, error_rate: float) -> Floats:
+def _many_term_widths(noise: Noise, counts: Integers, error_rate: float) -> Floats:
     width = _cornish_fisher(error_rate, *_rounded_cumulants(noise, counts.astype(np.float64)))
     return np.asarray(np.maximum(np.ceil(width - 0.5), 0.0))
 
 
-def _many_weight_widths(noise: DiscreteLaplace, sizes: Floats, counts: Integers, error_rate: float) -> Floats:
+def _many_weight_widths(noise: Noise, sizes: Floats, counts: Integers, error_rate: float) -> Floats:
     """Half-widths for rows of ``counts`` over at least two distinct positive weights, each row using all of them."""
     if noise.variance < NEGLIGIBLE_VARIANCE:
         return np.zeros(counts.shape[0])
@@ -287,7 +295,7 @@ def _many_weight_widths(noise: DiscreteLaplace, sizes: Floats, counts: Integers,
     # The blur is a uniform variable as wide as the largest weight, with cumulants 1/12, -1/120 and 1/252 in its units.
     blurred = k2 * second + 1 / 12, k4 * fourth - 1 / 120, k6 * sixth + 1 / 252
     widths = np.maximum(_cornish_fisher(error_rate, *blurred), 0.0) + 0.5
-    few = (3 + 1 / noise.variance) * fourth > LARGEST_KURTOSIS * second**2
+    few = noise.most_kurtosis * fourth > LARGEST_KURTOSIS * second**2
     if np.any(few):
         rows, back = np.unique(multiplicity[few], axis=0, return_inverse=True)
         widths[few] = blurred_half_widths(noise, relative, rows, error_rate)[back.ravel()]

@@ -4,6 +4,7 @@ from .design import (
     Identity as Identity,
     LinearDesign as LinearDesign,
     MeasuredOnce as MeasuredOnce,
+    Spending as Spending,
     Strategy as Strategy,
 )
 from .marginals import Marginals as Marginals
@@ -13,6 +14,7 @@ from .planning import (
     Candidate as Candidate,
     Plan as Plan,
     choose as choose,
+    make_plan as make_plan,
     plan as plan,
 )
 from .quantiles import (

@@ -10,7 +10,7 @@ import numpy as np
 
 from veilcube.errors import PlanError
 from veilcube.operators import LARGEST_MATCHED, Operator, require_few_tables
-from veilcube.planner.design import Identity, MeasuredOnce, Strategy, default_workload
+from veilcube.planner.design import Family, Identity, MeasuredOnce, Strategy, default_workload
 from veilcube.planner.marginals import Marginals
 from veilcube.planner.matched import matched_strategies
 from veilcube.planner.partition import Adaptive, KdTree
@@ -46,7 +46,7 @@ class _Matching(MeasuredOnce):
         """Return the strategy that is matched to the questions."""
         return matched_strategies(schema, workload)[0]
 
-    def candidates(self, schema: Schema, workload: Workload) -> tuple[Strategy, ...]:
+    def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> tuple[Strategy, ...]:
         """Return the strategy that is matched to the questions."""
         return (self.resolve(schema, workload),)
 
@@ -96,7 +96,7 @@ def fitting_strategy(wish: Strategy | None, schema: Schema) -> Strategy | None:
 
 
 def candidates_for(
-    strategy: Strategy | None, schema: Schema, workload: Workload, *, is_given: bool
+    strategy: Strategy | None, schema: Schema, workload: Workload, family: Family, *, is_given: bool
 ) -> tuple[Strategy, ...]:
     """Return the strategies to compare; without a choice all that suit, marginals only if the workload was given.
 
@@ -104,12 +104,12 @@ def candidates_for(
     answer.
     """
     if strategy is not None:
-        return strategy.candidates(schema, workload)
-    return _all_candidates(schema, workload, is_given)
+        return strategy.candidates(schema, workload, family)
+    return _all_candidates(schema, workload, family, is_given)
 
 
 @lru_cache(maxsize=32)
-def _all_candidates(schema: Schema, workload: Workload, is_given: bool) -> tuple[Strategy, ...]:
+def _all_candidates(schema: Schema, workload: Workload, family: Family, is_given: bool) -> tuple[Strategy, ...]:
     found: list[Strategy] = [Identity(), *_trees(schema, workload)]
     if _suits_refining(schema):
         found.insert(0, Tree())

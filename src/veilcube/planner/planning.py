@@ -10,14 +10,19 @@ from pathlib import Path
 import numpy as np
 
 from veilcube.errors import PlanError, PrivacyError, QueryError, VeilcubeError
-from veilcube.laws import DiscreteLaplace
+from veilcube.laws import Noise
 from veilcube.operators import Operator
 from veilcube.planner.candidates import candidates_for, fitting_strategy, named_strategy
 from veilcube.planner.design import (
+    FAMILIES,
     LARGEST_PLANNED_EPSILON,
     AnswerNoise,
     Design,
+    Family,
+    GaussianSpending,
+    LaplaceSpending,
     Parts,
+    Spending,
     Strategy,
     default_workload,
     read_target,
@@ -30,14 +35,15 @@ from veilcube.privacy import (
     Event,
     Neighbours,
     PrivacyUnit,
-    read_epsilon,
-    scale_for,
-    show_fraction,
+    Promise,
+    read_delta,
+    rho_for,
     unit_sensitivity,
+    unit_sensitivity_l2_squared,
     write_fraction,
 )
 from veilcube.query import Workload, read_confidence
-from veilcube.record import sensitivity_of
+from veilcube.record import sensitivity_l2_squared_of, sensitivity_of
 from veilcube.schema import Schema
 from veilcube.system import Floats, read_kind
 
@@ -55,10 +61,11 @@ DEFAULT_EPSILON = _DefaultEpsilon(1.0)
 
 @dataclass(frozen=True)
 class Candidate:
-    """A strategy that was considered, with its expected error on the workload."""
+    """A strategy that was considered with noise of a family, and its expected error on the workload."""
 
     strategy: Strategy
     expected_error: float
+    family: Family = "laplace"
 
     @property
     def summary(self) -> str:
@@ -76,12 +83,28 @@ class Plan:
     schema: Schema
     strategy: Strategy
     operator: Operator
-    epsilon: Fraction
+    promise: Promise
     neighbours: Neighbours
     unit: PrivacyUnit
     workload: Workload = field(repr=False)
     candidates: tuple[Candidate, ...] = ()
     searched: str = field(default="", repr=False)
+    family: Family = "laplace"
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The epsilon that is promised: alone, or with ``delta``."""
+        return self.promise.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta that is promised with epsilon; 0 if epsilon is promised alone."""
+        return self.promise.delta
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The rho of zero-concentrated differential privacy that is promised; None if epsilon is promised alone."""
+        return self.promise.rho
 
     @cached_property
     def sensitivity(self) -> int:
@@ -89,9 +112,35 @@ class Plan:
         return sensitivity_of(self.operator, self.unit, self.neighbours)
 
     @cached_property
-    def noise(self) -> DiscreteLaplace:
+    def sensitivity_l2_squared(self) -> int:
+        """The largest squared L2 change of the measurements when one unit changes."""
+        return sensitivity_l2_squared_of(self.operator, self.unit, self.neighbours)
+
+    @property
+    def spending(self) -> Spending:
+        """The whole budget, for the operator's measurements."""
+        if self.family == "laplace":
+            return LaplaceSpending(self.promise.pure_epsilon, self.sensitivity)
+        return GaussianSpending(self._concentrated, self.sensitivity_l2_squared)
+
+    @property
+    def step_spending(self) -> Spending:
+        """The whole budget, for the counts of disjoint sets of cells."""
+        if self.family == "laplace":
+            return LaplaceSpending(self.promise.pure_epsilon, self.step_sensitivity)
+        squared = unit_sensitivity_l2_squared(1, 2, self.unit, self.neighbours)
+        return GaussianSpending(self._concentrated, squared)
+
+    @property
+    def _concentrated(self) -> Fraction:
+        if self.promise.rho is None:
+            raise PlanError("Gaussian noise keeps no promise of epsilon alone; plan with delta= or rho=")
+        return self.promise.rho
+
+    @cached_property
+    def noise(self) -> Noise:
         """The law of the noise on every measurement."""
-        return DiscreteLaplace(scale_for(self.epsilon, self.sensitivity))
+        return self.spending.law()
 
     @cached_property
     def design(self) -> Design:
@@ -124,8 +173,10 @@ class Plan:
     def require_range(self) -> None:
         """Refuse, from public facts alone, what could leave 64 bits, its noise included: before it is charged."""
         self.require_column()
-        if sum(prod(operator.measurement_shape) * noise.scale for operator, noise in self.parts) > LARGEST_NOISE:
-            raise PlanError("the noise of all measurements could leave 64 bits; use a larger epsilon or fewer cells")
+        if sum(prod(operator.measurement_shape) * noise.size for operator, noise in self.parts) > LARGEST_NOISE:
+            raise PlanError(
+                "the noise of all measurements could leave 64 bits; use a larger epsilon or rho, or fewer cells"
+            )
 
     def stddev(self, workload: Workload) -> Floats:
         """Return the exact standard deviation of the least-squares answer to each query."""
@@ -153,22 +204,34 @@ class Plan:
         return {
             "strategy": self.strategy.to_dict(),
             "epsilon": write_fraction(self.epsilon),
+            **self._noise_to_dict(),
             "neighbours": str(self.neighbours),
             "unit": self.unit.to_dict(),
-            "scale": write_fraction(self.noise.scale),
             "expected_error": self.expected_error,
             "candidates": [
                 {"strategy": candidate.strategy.to_dict(), "expected_error": candidate.expected_error}
+                | ({} if self.promise.is_pure else {"noise": candidate.family})
                 for candidate in self.candidates
             ],
             "searched": self.searched,
         }
 
+    def _noise_to_dict(self) -> dict[str, object]:
+        """Return the noise as plain data: of a pure promise its scale, which is all there is to know."""
+        if self.promise.rho is None:
+            return {"scale": write_fraction(self.noise.parameter)}
+        promised = {"delta": write_fraction(self.delta), "rho": write_fraction(self.promise.rho)}
+        return {**promised, "noise": self.noise.to_json()}
+
     def __repr__(self) -> str:
         return (
-            f"Plan({self.strategy.name}, epsilon {show_fraction(self.epsilon)}, {self.neighbours}, "
+            f"Plan({self.strategy.name}, {self._promise_in_words}, {self.neighbours}, "
             f"expected error {self.expected_error:.4g} per query)"
         )
+
+    @property
+    def _promise_in_words(self) -> str:
+        return self.promise.words if self.promise.is_pure else f"{self.promise.words}, {self.family} noise"
 
 
 def plan(
@@ -182,25 +245,39 @@ def plan(
     max_rows: int | None = None,
     error: float | None = None,
     confidence: float = DEFAULT_CONFIDENCE,
+    delta: EpsilonLike | None = None,
+    rho: EpsilonLike | None = None,
 ) -> Plan:
     """Choose what to measure, from public facts only: no data is read and no budget is spent.
 
     Epsilon is 1 unless it is named. With ``error`` instead, it is the smallest one at which half the width of an
-    answer's interval at ``confidence``, as a root mean square over the workload, is at most the error. The default
-    workload is random ranges over all attributes. ``person`` and ``max_rows`` describe the privacy unit, as in
-    ``count``.
+    answer's interval at ``confidence``, as a root mean square over the workload, is at most the error. A ``delta``
+    beside epsilon, or a ``rho`` in its place, allows Gaussian noise: it is compared with Laplace noise at the same
+    promise. The default workload is random ranges over all attributes. ``person`` and ``max_rows`` describe the privacy
+    unit, as in ``count``.
 
     >>> from veilcube.schema import Ordinal
     >>> plan(Schema([Ordinal("age", 17, 90)]), epsilon=0.1, strategy="identity")
     Plan(identity, epsilon 0.1, add-remove, expected error 87.62 per query)
     """
     schema = Schema.read(schema)
-    if error is not None and epsilon is not DEFAULT_EPSILON:
-        raise PlanError("epsilon and error cannot both be given, since one follows from the other; leave one out")
     target = None if error is None else read_target(error, confidence)
     read_confidence(confidence)
-    budget, relation = read_epsilon(epsilon), Neighbours.read(neighbours)
-    unit, wish = PrivacyUnit.read(person, max_rows), fitting_strategy(named_strategy(strategy), schema)
+    promise, relation = _read_promise(epsilon, delta, rho, target is not None), Neighbours.read(neighbours)
+    return make_plan(schema, promise, strategy, workload, relation, PrivacyUnit.read(person, max_rows), target)
+
+
+def make_plan(
+    schema: Schema,
+    promise: Promise,
+    strategy: Strategy | str,
+    workload: Workload | None,
+    neighbours: Neighbours,
+    unit: PrivacyUnit,
+    target: tuple[float, float] | None = None,
+) -> Plan:
+    """Choose what to measure for a promise; with a target, an error and its confidence, at the epsilon it needs."""
+    wish = fitting_strategy(named_strategy(strategy), schema)
     natural = default_workload if wish is None else wish.natural_workload
     questions = natural(schema) if workload is None else workload
     if not isinstance(questions, Workload):
@@ -208,8 +285,11 @@ def plan(
     if questions.schema != schema:
         raise PlanError("the workload is for another schema; build it with the schema that is planned for")
     try:
-        options = candidates_for(wish, schema, questions, is_given=workload is not None)
-        plans = [Plan(schema, option, option.operator(schema), budget, relation, unit, questions) for option in options]
+        plans = [
+            Plan(schema, option, option.operator(schema), promise, neighbours, unit, questions, family=family)
+            for family in (FAMILIES[:1] if promise.is_pure else FAMILIES)
+            for option in candidates_for(wish, schema, questions, family, is_given=workload is not None)
+        ]
         return _best_of(_answering(plans), target)
     except MemoryError as problem:
         raise PlanError(
@@ -218,11 +298,27 @@ def plan(
         ) from problem
 
 
+def _read_promise(
+    epsilon: EpsilonLike, delta: EpsilonLike | None, rho: EpsilonLike | None, has_target: bool
+) -> Promise:
+    """Return what is promised; with a target, that of the largest epsilon that can be planned."""
+    named = None if epsilon is DEFAULT_EPSILON else epsilon
+    if not has_target:
+        return Promise.read(DEFAULT_EPSILON if named is None and delta is None and rho is None else named, delta, rho)
+    if named is not None or rho is not None:
+        raise PlanError("epsilon and error cannot both be given, since one follows from the other; leave one out")
+    return _promise_at(Fraction(LARGEST_PLANNED_EPSILON), Fraction(0) if delta is None else read_delta(delta))
+
+
+def _promise_at(epsilon: Fraction, delta: Fraction) -> Promise:
+    return Promise(epsilon, delta, rho_for(epsilon, delta)) if delta else Promise(epsilon)
+
+
 def _best_of(plans: Sequence[Plan], target: tuple[float, float] | None) -> Plan:
     """Choose a plan, at the epsilon that a target needs if there is one, and note what it was chosen among."""
     best = choose(plans) if target is None else _cheapest(plans, *target)
-    plans = [replace(option, epsilon=best.epsilon) for option in plans]
-    considered = tuple(Candidate(option.strategy, option.expected_error) for option in plans)
+    plans = [replace(option, promise=best.promise) for option in plans]
+    considered = tuple(Candidate(option.strategy, option.expected_error, option.family) for option in plans)
     notes = [str(option.strategy.searched) for option in plans]
     return replace(best, candidates=considered, searched=next(filter(None, notes), ""))
 
@@ -233,15 +329,16 @@ def _cheapest(plans: Sequence[Plan], error: float, confidence: float) -> Plan:
     Which strategy is best depends on epsilon, so it is chosen anew at each epsilon that was found, from the largest one
     that can be planned down, until no smaller one is found.
     """
-    epsilon, best = Fraction(LARGEST_PLANNED_EPSILON), None
+    promise, best = plans[0].promise, None
     while True:
-        option = choose([replace(one, epsilon=epsilon) for one in plans])
-        if best is not None and option.operator is best.operator:
+        option = choose([replace(one, promise=promise) for one in plans])
+        if best is not None and option.operator is best.operator and option.family == best.family:
             return best
         reached = _epsilon_reaching(option, plans, error, confidence)
-        if best is not None and reached >= epsilon:
+        if best is not None and reached >= promise.epsilon:
             return best
-        epsilon, best = reached, replace(option, epsilon=reached)
+        promise = _promise_at(reached, promise.delta)
+        best = replace(option, promise=promise)
 
 
 def choose(plans: Sequence[Plan]) -> Plan:
@@ -279,5 +376,9 @@ def _answering(plans: Sequence[Plan]) -> list[Plan]:
 
 def _epsilon_reaching(best: Plan, able: Sequence[Plan], error: float, confidence: float) -> Fraction:
     least = Fraction(max(option.sensitivity for option in able)) / LARGEST_SCALE
+
+    def noise_at(epsilon: Fraction) -> Noise:
+        return replace(best, promise=_promise_at(epsilon, best.delta)).noise
+
     answers = AnswerNoise.of(best.operator, best.workload)
-    return smallest_epsilon(best.sensitivity, answers, error, confidence, least=least)
+    return smallest_epsilon(answers, noise_at, error, confidence, least=least)

@@ -37,6 +37,7 @@ from veilcube.privacy import (
     ChoiceEvent,
     EpsilonLike,
     Event,
+    GaussianEvent,
     LaplaceEvent,
     ParallelEvent,
     QuantileSplit,
@@ -212,6 +213,8 @@ def _for_steps(event: Event, steps: int) -> Event:
     match event:
         case LaplaceEvent(sensitivity, scale):
             return LaplaceEvent(sensitivity * steps, scale)
+        case GaussianEvent(sensitivity_squared, sigma_squared):
+            return GaussianEvent(sensitivity_squared * steps**2, sigma_squared)
         case SequentialEvent(events):
             return SequentialEvent(tuple(_for_steps(inner, steps) for inner in events))
         case ParallelEvent(events):

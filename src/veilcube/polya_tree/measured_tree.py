@@ -65,7 +65,7 @@ def node_values(measurements: Sequence[NoisyMeasurement], *, with_variances: boo
             raise TypeError("a measurement is not of nodes of a halving tree")
         is_joint = part.noise.is_joint
         variance = _variance_in_a_block(kept, number) if with_variances and is_joint else None
-        scale = float(part.noise.scale)
+        scale = float(part.noise.parameter)
         found.append(NodeValues(nodes.level, nodes.chosen, part.values, scale, variance, not is_joint))
     return found
 
@@ -81,7 +81,7 @@ def _variance_in_a_block(kept: Sequence[NoisyMeasurement], number: int) -> float
     while first > 0 and kept[first - 1].noise.is_joint and _level(kept[first - 1]) > _level(kept[first]):
         first -= 1
     height = _level(kept[first])
-    scales = tuple(float(part.noise.scale) for part in reversed(kept[first : first + height + 1]))
+    scales = tuple(float(part.noise.parameter) for part in reversed(kept[first : first + height + 1]))
     exact, here = joint_variances(scales), _level(kept[number])
     left = np.maximum([*(exact.of_difference / 2.0), exact.of_root], LEAST_VARIANCE)
     precision = 1.0 / left[here] - (0.5 / left[here - 1] if here else 0.0)

@@ -1,4 +1,9 @@
-from .accountant import epsilon_of as epsilon_of
+from .accountant import (
+    Currency as Currency,
+    epsilon_of as epsilon_of,
+    is_pure as is_pure,
+    rho_of as rho_of,
+)
 from .budget import (
     LARGEST_EPSILON as LARGEST_EPSILON,
     Budget as Budget,
@@ -10,12 +15,16 @@ from .budget import (
 from .event import (
     ChoiceEvent as ChoiceEvent,
     Event as Event,
+    GaussianEvent as GaussianEvent,
     LaplaceEvent as LaplaceEvent,
+    NoiseEvent as NoiseEvent,
+    NoiseKey as NoiseKey,
     ParallelEvent as ParallelEvent,
     SequentialEvent as SequentialEvent,
-    laplace_events as laplace_events,
+    noise_events as noise_events,
     read_event as read_event,
 )
+from .promise import DELTA_SHOWN as DELTA_SHOWN, Promise as Promise
 from .quantile_split import (
     SLOTS_IN_ALL as SLOTS_IN_ALL,
     QuantileSplit as QuantileSplit,
@@ -41,6 +50,7 @@ from .unit import (
     Neighbours as Neighbours,
     PrivacyUnit as PrivacyUnit,
     scale_for as scale_for,
+    sigma_squared_for as sigma_squared_for,
     unit_sensitivity as unit_sensitivity,
     unit_sensitivity_l2_squared as unit_sensitivity_l2_squared,
 )
@@ -50,6 +60,7 @@ from .zcdp import (
     SMALLEST_RHO as SMALLEST_RHO,
     delta_of as delta_of,
     epsilon_for as epsilon_for,
+    pure_epsilon_within as pure_epsilon_within,
     pure_rho as pure_rho,
     read_delta as read_delta,
     read_rho as read_rho,

@@ -3,13 +3,21 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from veilcube.errors import PrivacyError
 from veilcube.laws import read_ratio
 from veilcube.privacy.budget import LARGEST_EPSILON, write_fraction
 
 LARGEST_SENSITIVITY = 2**62
+
+
+class NoiseKey(NamedTuple):
+    """Noise by its family and parameter (scale or sigma²), with the sensitivity (L1, or squared L2) that it hides."""
+
+    family: str
+    parameter: Fraction
+    sensitivity: int
 
 
 @dataclass(frozen=True)
@@ -22,14 +30,50 @@ class LaplaceEvent:
 
     sensitivity: int
     scale: Fraction
+    family: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
         if not 1 <= self.sensitivity <= LARGEST_SENSITIVITY or self.scale <= 0:
             raise PrivacyError("a Laplace event needs a sensitivity from 1 to 2^62 and a scale above 0")
 
+    @property
+    def noise(self) -> "NoiseKey":
+        """Which noise was drawn, and for which change."""
+        return NoiseKey(self.family, self.scale, self.sensitivity)
+
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
         return {"kind": "laplace", "sensitivity": self.sensitivity, "scale": write_fraction(self.scale)}
+
+
+@dataclass(frozen=True)
+class GaussianEvent:
+    """Integer measurements of squared L2 sensitivity ``sensitivity_squared`` with discrete Gaussian noise on each.
+
+    ``sigma_squared`` is the parameter of the noise. Measuring the same once more with fresh noise is one more event:
+    precisions add up as costs do, so nothing is lost by it (docs/proofs/gaussian-trees.md).
+    """
+
+    sensitivity_squared: int
+    sigma_squared: Fraction
+    family: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.sensitivity_squared <= LARGEST_SENSITIVITY**2 or self.sigma_squared <= 0:
+            raise PrivacyError("a Gaussian event needs a squared sensitivity from 1 to 2^124 and a sigma² above 0")
+
+    @property
+    def noise(self) -> "NoiseKey":
+        """Which noise was drawn, and for which change."""
+        return NoiseKey(self.family, self.sigma_squared, self.sensitivity_squared)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data it is rebuilt from."""
+        return {
+            "kind": "gaussian",
+            "sensitivity_squared": self.sensitivity_squared,
+            "sigma_squared": write_fraction(self.sigma_squared),
+        }
 
 
 @dataclass(frozen=True)
@@ -69,7 +113,8 @@ class ParallelEvent:
         return {"kind": "parallel", "events": [event.to_dict() for event in self.events]}
 
 
-Event: TypeAlias = LaplaceEvent | ChoiceEvent | SequentialEvent | ParallelEvent
+Event: TypeAlias = LaplaceEvent | GaussianEvent | ChoiceEvent | SequentialEvent | ParallelEvent
+NoiseEvent: TypeAlias = LaplaceEvent | GaussianEvent
 MAX_NESTING = 32
 MAX_EVENTS = 1_000
 MAX_SCALE_DIGITS = 200_000
@@ -84,20 +129,20 @@ def read_event(data: Mapping[str, object]) -> Event:
         raise PrivacyError("the privacy event is not well formed") from problem
 
 
-def laplace_events(event: Event) -> Iterator[LaplaceEvent]:
-    """Every Laplace event that an event is made of."""
-    if isinstance(event, LaplaceEvent):
+def noise_events(event: Event) -> Iterator[NoiseEvent]:
+    """Every measurement with noise that an event is made of."""
+    if isinstance(event, NoiseEvent):
         yield event
     elif not isinstance(event, ChoiceEvent):
         for inner in event.events:
-            yield from laplace_events(inner)
+            yield from noise_events(inner)
 
 
 def _check_size(data: Mapping[str, object]) -> None:
     """Bound the work before any of it is done: the cost of many events is a fraction that grows with each of them."""
     digits = 0
     for count, node in enumerate(_nodes(data, 0), start=1):
-        digits += len(str(node.get("scale", ""))) + len(str(node.get("epsilon", "")))
+        digits += sum(len(str(node.get(name, ""))) for name in ("scale", "epsilon", "sigma_squared"))
         if count > MAX_EVENTS or digits > MAX_SCALE_DIGITS:
             raise PrivacyError(f"the privacy event has more than {MAX_EVENTS:,} parts or too many digits")
 
@@ -123,6 +168,10 @@ def _read_event(data: Mapping[str, object]) -> Event:
         if type(data["sensitivity"]) is not int:
             raise TypeError("a sensitivity must be an integer")
         return LaplaceEvent(data["sensitivity"], read_ratio(data["scale"]))
+    if kind == "gaussian":
+        if type(data["sensitivity_squared"]) is not int:
+            raise TypeError("a squared sensitivity must be an integer")
+        return GaussianEvent(data["sensitivity_squared"], read_ratio(data["sigma_squared"]))
     if kind == "choice":
         return ChoiceEvent(read_ratio(data["epsilon"]))
     inner = tuple(_read_event(part) for part in _parts(data))

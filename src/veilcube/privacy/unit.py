@@ -133,6 +133,29 @@ def scale_for(epsilon: Fraction, sensitivity: int) -> Fraction:
     return ceil(scale / grid) * grid
 
 
+# A sigma of 2^40, as for scales.
+LARGEST_SIGMA_SQUARED, SMALLEST_SIGMA_SQUARED = Fraction(2**80), Fraction(1, 16)
+_BITS_KEPT = 40
+
+
+def sigma_squared_for(rho: Fraction, sensitivity_squared: int) -> Fraction:
+    """Return the least sigma² that spends at most ``rho`` on measurements of this squared L2 sensitivity.
+
+    It is rounded up to 40 bits where its fraction would be long: slightly more noise, never less.
+    """
+    exact = sensitivity_squared / (2 * rho)
+    if exact > LARGEST_SIGMA_SQUARED:
+        raise PrivacyError(
+            f"rho is so small that the noise's sigma would exceed 2**40; use at least {sensitivity_squared}/2**81"
+        )
+    exact = max(exact, SMALLEST_SIGMA_SQUARED)
+    if max(exact.numerator, exact.denominator) <= LONGEST_FRACTION:
+        return exact
+    exponent = exact.numerator.bit_length() - exact.denominator.bit_length()
+    grid = Fraction(2) ** (exponent - _BITS_KEPT)
+    return ceil(exact / grid) * grid
+
+
 def unit_sensitivity(per_row: int, per_row_replaced: int, unit: PrivacyUnit, neighbours: Neighbours) -> int:
     """Return the L1 sensitivity to one unit from that to one row.
 

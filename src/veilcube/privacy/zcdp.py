@@ -23,6 +23,7 @@ from decimal import (
     localcontext,
 )
 from fractions import Fraction
+from functools import lru_cache
 
 from veilcube.errors import PrivacyError
 from veilcube.privacy.budget import LARGEST_EPSILON, EpsilonLike, read_exact
@@ -85,6 +86,18 @@ def pure_rho(epsilon: EpsilonLike) -> Fraction:
     return _read_epsilon(epsilon) ** 2 / 2
 
 
+def pure_epsilon_within(rho: EpsilonLike) -> Fraction:
+    """Return the largest epsilon of 18 digits whose pure promise costs no more than rho: sqrt(2 rho), rounded down.
+
+    >>> pure_epsilon_within("1/8")
+    Fraction(1, 2)
+    """
+    cost = read_rho(rho)
+    root = Fraction(_NEAREST.sqrt(_decimal(2 * cost)))
+    nearest = _rounded(root, ROUND_HALF_EVEN, _DIGITS_OF_RHO)
+    return nearest if nearest**2 <= 2 * cost else _rounded(root * (1 - _HAIR), ROUND_FLOOR, _DIGITS_OF_RHO)
+
+
 def delta_of(rho: EpsilonLike, epsilon: EpsilonLike) -> Fraction:
     """Return the least delta for which every rho-zCDP mechanism is known to be (epsilon, delta)-private, rounded up."""
     cost, bound = read_rho(rho), _read_epsilon(epsilon)
@@ -99,7 +112,11 @@ def epsilon_for(rho: EpsilonLike, delta: EpsilonLike) -> Fraction:
     >>> round(float(epsilon_for("0.1", "1e-9")), 4)
     2.7155
     """
-    cost, chance = read_rho(rho), read_delta(delta)
+    return _epsilon_for(read_rho(rho), read_delta(delta))
+
+
+@lru_cache(maxsize=1024)
+def _epsilon_for(cost: Fraction, chance: Fraction) -> Fraction:
     price, log_delta = _decimal(cost), _log(_decimal(chance))
     step = _best_step(lambda t: t * t * price + _log(1 + t) + log_delta)
     alpha = 1 + step
@@ -109,7 +126,11 @@ def epsilon_for(rho: EpsilonLike, delta: EpsilonLike) -> Fraction:
 
 def rho_for(epsilon: EpsilonLike, delta: EpsilonLike) -> Fraction:
     """Return the largest rho whose mechanisms are all known to be (epsilon, delta)-private, rounded down."""
-    bound, chance = _read_epsilon(epsilon), read_delta(delta)
+    return _rho_for(_read_epsilon(epsilon), read_delta(delta))
+
+
+@lru_cache(maxsize=1024)
+def _rho_for(bound: Fraction, chance: Fraction) -> Fraction:
     limit, log_delta = _decimal(bound), _log(_decimal(chance))
     step = _best_step(lambda t: t * t * (limit - _log(t / (1 + t))) + (1 + 2 * t) * (_log(1 + t) + log_delta))
     alpha = 1 + step

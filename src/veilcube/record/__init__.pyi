@@ -1,7 +1,11 @@
 from .file import open_record as open_record, require_savable as require_savable, save_record as save_record
 from .history import History as History
 from .joint_blocks import JointBlocks as JointBlocks, joint_blocks as joint_blocks
-from .measurement import NoisyMeasurement as NoisyMeasurement, sensitivity_of as sensitivity_of
+from .measurement import (
+    NoisyMeasurement as NoisyMeasurement,
+    sensitivity_l2_squared_of as sensitivity_l2_squared_of,
+    sensitivity_of as sensitivity_of,
+)
 from .questions import (
     Moment as Moment,
     Question as Question,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError, VeilcubeError
-from veilcube.laws import DiscreteLaplace
+from veilcube.laws import Noise, read_noise
 from veilcube.operators import Operator, read_operator
 from veilcube.privacy import PrivacyStatement
 from veilcube.record.archive import read_archive, require_writable, write_archive
@@ -40,7 +40,7 @@ def save_record(record: ReleaseRecord, path: str | Path) -> None:
 def require_savable(
     schema: Schema,
     statement: PrivacyStatement,
-    parts: Sequence[tuple[Operator, DiscreteLaplace]],
+    parts: Sequence[tuple[Operator, Noise]],
     plan: Mapping[str, object],
 ) -> None:
     """Raise ``ReleaseFileError`` if a release of these parts could not be saved or opened again, whatever its values.
@@ -56,13 +56,13 @@ def require_savable(
     try:
         PrivacyStatement.from_dict(statement.to_dict())
         for _, noise in parts:
-            DiscreteLaplace.from_json(noise.to_json())
+            read_noise(noise.to_json())
     except (VeilcubeError, ValueError) as problem:
         raise ReleaseFileError(
             "the privacy statement or its noise could not be read back from a file; choose an epsilon with fewer digits"
         ) from problem
-    # The noise on n cells sums to about n times its scale; twice that leaves room for chance.
-    if any(2 * prod(operator.measurement_shape) * noise.scale >= LARGEST_SUM for operator, noise in parts):
+    # The noise on n cells sums to about n times its mean size; twice that leaves room for chance.
+    if any(2 * prod(operator.measurement_shape) * noise.size >= LARGEST_SUM for operator, noise in parts):
         raise ReleaseFileError(
             "the noise is so large for so many cells that sums leave 64 bits; choose a larger epsilon or fewer cells"
         )
@@ -92,7 +92,7 @@ class _Draft:
 
     schema: Schema
     statement: PrivacyStatement
-    parts: tuple[tuple[Operator, DiscreteLaplace], ...]
+    parts: tuple[tuple[Operator, Noise], ...]
     plan: Mapping[str, object]
     created: str
     made_with: str
@@ -116,16 +116,16 @@ def _read_draft(manifest: Mapping[str, object]) -> _Draft:
     )
 
 
-def _read_part(entry: Mapping[str, object], array_name: str) -> tuple[Operator, DiscreteLaplace]:
+def _read_part(entry: Mapping[str, object], array_name: str) -> tuple[Operator, Noise]:
     if entry["array"] != array_name:
         raise ReleaseFileError("the release does not name its arrays in their order; ask for a new copy of the file")
-    return read_operator(_mapping(entry["operator"])), DiscreteLaplace.from_json(_mapping(entry["noise"]))
+    return read_operator(_mapping(entry["operator"])), read_noise(_mapping(entry["noise"]))
 
 
 def _manifest(
     schema: Schema,
     statement: PrivacyStatement,
-    parts: Sequence[tuple[Operator, DiscreteLaplace]],
+    parts: Sequence[tuple[Operator, Noise]],
     plan: Mapping[str, object],
     created: str,
     made_with: str,

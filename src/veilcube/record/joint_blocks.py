@@ -77,7 +77,7 @@ def _blocks_of(tree: HalvingTree, run: Sequence[NoisyMeasurement]) -> JointBlock
         fits = np.array_equal(parents, np.repeat(chosen[depth - 1], 2))
         if not fits or not np.array_equal(run[depth].values.reshape(-1, 2).sum(axis=1), run[depth - 1].values):
             raise ReleaseFileError("nodes with joint noise do not add up to those above them; remake the release")
-    return JointBlocks(tree.starts(height)[chosen[0]], tuple(part.noise.scale for part in reversed(run)))
+    return JointBlocks(tree.starts(height)[chosen[0]], tuple(part.noise.parameter for part in reversed(run)))
 
 
 def _nodes_of(tree: HalvingTree, part: NoisyMeasurement, level: int) -> Integers:

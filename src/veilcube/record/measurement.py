@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
-from veilcube.laws import DiscreteLaplace
+from veilcube.laws import Noise
 from veilcube.operators import (
     IdentityOperator,
     MarginalsOperator,
@@ -17,7 +17,14 @@ from veilcube.operators import (
     RegionCounts,
     flat_product,
 )
-from veilcube.privacy import Neighbours, PrivacyUnit, unit_sensitivity
+from veilcube.privacy import (
+    GaussianEvent,
+    Neighbours,
+    NoiseKey,
+    PrivacyUnit,
+    unit_sensitivity,
+    unit_sensitivity_l2_squared,
+)
 
 Family = TypeVar("Family", bound=Operator)
 
@@ -30,6 +37,13 @@ def sensitivity_of(operator: Operator, unit: PrivacyUnit, neighbours: Neighbours
     return unit_sensitivity(added, exchanged, unit, neighbours)
 
 
+def sensitivity_l2_squared_of(operator: Operator, unit: PrivacyUnit, neighbours: Neighbours) -> int:
+    """Return the largest squared L2 change of an operator's measurements when one unit changes."""
+    added = operator.sensitivity_l2_squared("add-remove")
+    exchanged = operator.sensitivity_l2_squared("replace") if neighbours is Neighbours.REPLACE else 4 * added
+    return unit_sensitivity_l2_squared(added, exchanged, unit, neighbours)
+
+
 @dataclass(frozen=True, eq=False)
 class NoisyMeasurement:
     """Integers ``operator.apply(exact counts) + noise``, every entry with noise of one law.
@@ -39,12 +53,17 @@ class NoisyMeasurement:
 
     operator: Operator
     values: NDArray[np.int64]
-    noise: DiscreteLaplace
+    noise: Noise
 
     def __post_init__(self) -> None:
         if self.values.shape != self.operator.measurement_shape or self.values.dtype != np.int64:
             raise ReleaseFileError("the measured values do not have the shape that their strategy asks for")
         self.values.setflags(write=False)
+
+    def needed(self, unit: PrivacyUnit, neighbours: Neighbours) -> NoiseKey:
+        """Return the least that a privacy statement has to declare for it."""
+        of = sensitivity_l2_squared_of if self.noise.family == GaussianEvent.family else sensitivity_of
+        return NoiseKey(self.noise.family, self.noise.charged, of(self.operator, unit, neighbours))
 
     # Estimators and readers of files need more of a family than every operator has. They ask here, and nowhere else.
 

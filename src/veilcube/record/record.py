@@ -9,9 +9,17 @@ from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
 from veilcube.operators import HalvingTree, NodeCounts
-from veilcube.privacy import PrivacyStatement, epsilon_of, laplace_events, unit_sensitivity
+from veilcube.privacy import (
+    Currency,
+    GaussianEvent,
+    NoiseKey,
+    PrivacyStatement,
+    noise_events,
+    unit_sensitivity,
+    unit_sensitivity_l2_squared,
+)
 from veilcube.record.joint_blocks import joint_blocks
-from veilcube.record.measurement import NoisyMeasurement, sensitivity_of
+from veilcube.record.measurement import NoisyMeasurement
 from veilcube.record.sharpening import drop_superseded
 from veilcube.schema import Schema
 
@@ -48,10 +56,10 @@ class ReleaseRecord:
         trees = {nodes.tree for _, nodes in self.steps}
         if trees and trees != {HalvingTree.of(self.schema)}:
             raise ReleaseFileError("a measurement of the release is of another tree than its schema's")
-        if self.statement.epsilon <= 0 or epsilon_of(self.statement.event) <= 0:
+        if self.statement.epsilon <= 0 or self._declared_cost <= 0:
             raise ReleaseFileError("a release must state an epsilon above 0 and the event that spends it")
-        declared = {event.scale for event in laplace_events(self.statement.event)}
-        if not declared.issuperset(measurement.noise.charged for measurement in self.measurements):
+        declared = {event.noise[:2] for event in noise_events(self.statement.event)}
+        if not declared.issuperset((part.noise.family, part.noise.charged) for part in self.measurements):
             raise ReleaseFileError("a measurement of the release has other noise than its privacy statement declares")
         joint_blocks(self.measurements)
         drop_superseded(self.measurements)  # raises where sharpened values do not fit
@@ -81,6 +89,10 @@ class ReleaseRecord:
         return last.parts is not None and len(before) == 1 and before[0].cells is not None
 
     @property
+    def _declared_cost(self) -> Fraction:
+        return self.statement.currency.cost_of(self.statement.event)
+
+    @property
     def _declares_enough(self) -> bool:
         """Whether the statement declares no less than the measurements reveal.
 
@@ -88,42 +100,60 @@ class ReleaseRecord:
         dearest cell counts: one likelihood ratio for each node above it, and for a sharpened value what was added.
         Other measurements add up, and each needs an event of its own with at least its sensitivity.
         """
-        unit, neighbours = self.statement.unit, self.statement.neighbours
-        spent = epsilon_of(self.statement.event)
+        unit, neighbours, currency = self.statement.unit, self.statement.neighbours, self.statement.currency
         if self.steps:
-            of_unit = float(unit_sensitivity(1, 2, unit, neighbours))
-            return self.is_staged and of_unit * _dearest_cell(self.steps) <= float(spent) * (1 + ROUNDING)
-        needed = [(part.noise.scale, sensitivity_of(part.operator, unit, neighbours)) for part in self.measurements]
-        if sum((Fraction(least) / scale for scale, least in needed), Fraction(0)) > spent:
+            of_unit = unit_sensitivity(1, 2, unit, neighbours), unit_sensitivity_l2_squared(1, 2, unit, neighbours)
+            dearest = _dearest_cell(self.steps, *of_unit, currency)
+            return self.is_staged and dearest <= float(self._declared_cost) * (1 + ROUNDING)
+        needed = [part.needed(unit, neighbours) for part in self.measurements]
+        if _cost(needed, currency) > self._declared_cost:
             return False
-        declared = sorted((event.scale, event.sensitivity) for event in laplace_events(self.statement.event))
+        declared = sorted(event.noise for event in noise_events(self.statement.event))
         if len(needed) == 1:
-            return all(sensitivity >= needed[0][1] for _, sensitivity in declared)
+            return all(event.sensitivity >= needed[0].sensitivity for event in declared)
         return _is_matched(needed, declared)
 
 
-def _is_matched(needed: Sequence[tuple[Fraction, int]], declared: Sequence[tuple[Fraction, int]]) -> bool:
-    """Whether each measurement has an event of its own of the same scale and no smaller sensitivity."""
+def _cost(needed: Sequence[NoiseKey], currency: Currency) -> Fraction:
+    """Return what measurements reveal together, as the accountants add it up."""
+    laplace = sum((one.sensitivity / one.parameter for one in needed if not _is_gaussian(one)), Fraction(0))
+    if currency is Currency.EPSILON:
+        return laplace
+    return laplace**2 / 2 + sum(
+        (one.sensitivity / one.parameter / 2 for one in needed if _is_gaussian(one)), Fraction(0)
+    )
+
+
+def _is_gaussian(needed: NoiseKey) -> bool:
+    return needed.family == GaussianEvent.family
+
+
+def _is_matched(needed: Sequence[NoiseKey], declared: Sequence[NoiseKey]) -> bool:
+    """Whether each measurement has an event of its own of the same noise and no smaller sensitivity."""
     left = sorted(declared)
-    for scale, least in sorted(needed, reverse=True):
-        # The dearest first, each with the dearest event of its scale.
-        fitting = [event for event in left if event[0] == scale and event[1] >= least]
+    for one in sorted(needed, reverse=True):
+        # The dearest first, each with the dearest event of its noise.
+        fitting = [event for event in left if event[:2] == one[:2] and event.sensitivity >= one.sensitivity]
         if not fitting:
             return False
         left.remove(fitting[-1])
     return True
 
 
-def _dearest_cell(parts: Sequence[tuple[NoisyMeasurement, NodeCounts]]) -> float:
-    """Return the largest sum of 1 / charged scale over the measured nodes that hold one cell."""
+def _dearest_cell(
+    parts: Sequence[tuple[NoisyMeasurement, NodeCounts]], of_unit: int, of_unit_squared: int, currency: Currency
+) -> float:
+    """Return the largest cost of the measured nodes that hold one cell: Laplace noise by its epsilons, squared last."""
     tree = parts[0][1].tree
-    changes = np.zeros(tree.cells + 1)
+    changes = np.zeros((2, tree.cells + 1))
     for part, operator in parts:
         borders = np.append(tree.starts(operator.level), tree.cells)
-        spent = float(1 / part.noise.charged)
-        np.add.at(changes, borders[operator.chosen], spent)
-        np.add.at(changes, borders[operator.chosen + 1], -spent)
-    return float(np.cumsum(changes).max())
+        is_gaussian = part.noise.family == GaussianEvent.family
+        spent = float((of_unit_squared / part.noise.charged / 2) if is_gaussian else of_unit / part.noise.charged)
+        np.add.at(changes[int(is_gaussian)], borders[operator.chosen], spent)
+        np.add.at(changes[int(is_gaussian)], borders[operator.chosen + 1], -spent)
+    laplace, gaussian = np.cumsum(changes, axis=1)
+    return float((laplace if currency is Currency.EPSILON else laplace**2 / 2 + gaussian).max())
 
 
 def _sums_fit(arrays: Sequence[NDArray[np.int64]]) -> bool:

@@ -52,7 +52,7 @@ def _take_over(
     numbers, starts = np.unique(before[order], return_index=True)
     for number, places in zip(numbers, np.split(order, starts[1:]), strict=True):
         earlier = measurements[number] if number != NONE else None
-        if earlier is None or earlier.noise.is_joint or earlier.noise.scale != scale or earlier.nodes is None:
+        if earlier is None or earlier.noise.is_joint or earlier.noise.parameter != scale or earlier.nodes is None:
             raise ReleaseFileError("sharpened values of the release do not fit those before them; remake the release")
         kept[number][np.searchsorted(earlier.nodes.chosen, nodes[places])] = False
 

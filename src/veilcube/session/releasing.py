@@ -23,15 +23,16 @@ from veilcube.curator import (
     mechanism_for,
 )
 from veilcube.errors import CapacityError, LedgerError, PlanError, TableError
-from veilcube.planner import Plan, Strategy, fitting_strategy, named_strategy, plan as make_plan
+from veilcube.planner import DEFAULT_EPSILON, Plan, Strategy, fitting_strategy, make_plan, named_strategy
 from veilcube.privacy import (
+    Currency,
     EpsilonLike,
     Neighbours,
     PrivacyStatement,
     PrivacyUnit,
+    Promise,
     leaves_no_trace,
     paid_for,
-    read_epsilon,
 )
 from veilcube.query import Workload
 from veilcube.record import NoisyMeasurement, ReleaseRecord, require_savable
@@ -56,8 +57,12 @@ def release(
     table: str | None = None,
     analyst: str | None = None,
     progress: Progress | None = None,
+    delta: EpsilonLike | None = None,
+    rho: EpsilonLike | None = None,
 ) -> Release:
     """Turn a cube, or a table with its schema, into a release, once, for the price of ``epsilon``.
+
+    A ``delta`` beside epsilon, or a ``rho`` in its place, allows Gaussian noise, as in ``plan``.
 
     A table is counted first (``schema``, ``person``, ``max_rows`` and ``table`` as in ``count``). With a ``ledger`` the
     price is charged to ``dataset`` before any noise is drawn; without one, keeping account is left to the caller, and
@@ -68,7 +73,8 @@ def release(
     _check_wishes(plan, strategy, neighbours, analyst)
     read_progress(progress, TableError)
     named = Source.read(source, schema, person, max_rows, table)
-    wishes = (plan, epsilon, strategy, neighbours, workload)
+    promise = _promise(account, plan, epsilon, delta, rho)
+    wishes = (plan, promise, strategy, neighbours, workload)
     counted: Cube | Tally
     if not named.is_cube and _counts_tables(plan, strategy, named.schema):
         # The tables alone are counted, so the cube may be larger than any machine.
@@ -146,33 +152,41 @@ def _plan_for(
     schema: Schema,
     unit: PrivacyUnit,
     ready: Plan | None,
-    epsilon: EpsilonLike | None,
+    promise: Promise | None,
     strategy: Strategy | str | None,
     neighbours: str | None,
     workload: Workload | None,
 ) -> Plan:
     if ready is None:
-        person, max_rows = (unit.column, unit.max_rows) if unit.kind == "person" else (None, None)
-        return make_plan(
-            schema,
-            1.0 if epsilon is None else epsilon,
-            strategy or "auto",
-            workload,
-            neighbours or "add-remove",
-            person=person,
-            max_rows=max_rows,
-        )
-    same_price = epsilon is None or read_epsilon(epsilon) == ready.epsilon
+        relation, wanted = Neighbours.read(neighbours or "add-remove"), promise or Promise.read(DEFAULT_EPSILON)
+        return make_plan(schema, wanted, strategy or "auto", workload, relation, unit)
+    same_price = promise is None or promise == ready.promise
     same_strategy = strategy in (None, "auto", ready.strategy, ready.strategy.name)
     if not same_price or not same_strategy or neighbours not in (None, str(ready.neighbours)):
         raise PlanError(
-            "the plan has another epsilon, strategy or neighbours than are given beside it; leave those out"
+            "the plan has another epsilon, delta, rho, strategy or neighbours than are given beside it; leave those out"
         )
     if ready.schema != schema:
         raise PlanError("the plan is for another schema than the cube; plan with the cube's schema")
     if ready.unit != unit:
         raise PlanError(f"the plan protects {ready.unit.words}, but the cube was counted for {unit.words}")
     return ready
+
+
+def _promise(
+    account: tuple[Ledger, str] | None,
+    ready: Plan | None,
+    epsilon: EpsilonLike | None,
+    delta: EpsilonLike | None,
+    rho: EpsilonLike | None,
+) -> Promise | None:
+    """Return what was asked for; None if nothing was. A budget in rho pays the price of rho whatever the noise."""
+    if epsilon is None and delta is None and rho is None:
+        return None
+    promise = Promise.read(epsilon, delta, rho)
+    if ready is not None or account is None or account[0].currency(account[1]) is Currency.EPSILON:
+        return promise
+    return promise.priced_in_rho()
 
 
 def _paying(

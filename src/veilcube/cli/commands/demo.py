@@ -221,7 +221,7 @@ def _introduce(plan: Plan, data: Path | None) -> None:
     say(
         "",
         f"1. The table {fetched}. It is counted over {axes}: {plan.schema.cells:,} cells, described by public facts.",
-        f"2. Whole-number noise is added to every count: discrete Laplace, scale {show_fraction(plan.noise.scale)}.",
+        f"2. Whole-number noise is added to every count: {plan.noise}.",
         "3. Only the noisy counts are kept. They answer any number of questions, at no further cost in privacy.",
         "",
     )

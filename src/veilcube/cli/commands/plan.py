@@ -277,7 +277,7 @@ def _show(chosen: Plan, per_query: Sequence[tuple[str, float]], questions: str, 
         f"An interval of {show_confidence(confidence)} reaches +-{show_number(_half_width(chosen, confidence))} "
         "(root mean square).",
         f"{chosen.schema.cells:,} cells; protects {chosen.unit.words} ({chosen.neighbours}); "
-        f"noise scale {show_fraction(chosen.noise.scale)}. No data was read and no budget spent.",
+        f"noise scale {show_fraction(chosen.noise.parameter)}. No data was read and no budget spent.",
     )
     if chosen.searched:
         say(f"{chosen.searched[0].upper()}{chosen.searched[1:]}.")

@@ -42,9 +42,9 @@ def _points(chosen: Plan) -> tuple[tuple[Fraction, float], ...]:
     found = []
     for step in range(POINTS):
         factor = Fraction(10 ** (2 * step / (POINTS - 1) - 1)).limit_denominator(1000)
-        epsilon = chosen.epsilon * factor
         try:
-            found.append((epsilon, replace(chosen, epsilon=epsilon).expected_error))
+            promise = chosen.promise.scaled(factor)
+            found.append((promise.epsilon, replace(chosen, promise=promise).expected_error))
         except PrivacyError:  # so small that its noise cannot be drawn
             continue
     return tuple(found)

@@ -75,11 +75,11 @@ def require_parquet(path: Path) -> None:
 def expected_size(plan: Plan) -> int:
     """Return about how many bytes the release of a plan takes, rather too many than too few.
 
-    Noise of scale s compresses to little more than its entropy, log2(2 e s) bits; counts of everyday tables add less
+    Noise of size s compresses to little more than its entropy, log2(2 e s) bits; counts of everyday tables add less
     than a byte to a cell.
     """
     measurements = math.prod(plan.operator.measurement_shape)
-    return _OVERHEAD + math.ceil(measurements * (1 + math.log2(1 + float(plan.noise.scale)) / 6))
+    return _OVERHEAD + math.ceil(measurements * (1 + math.log2(1 + plan.noise.size) / 6))
 
 
 def reserve_room(path: Path, size: int, *, overwrite: bool) -> IO[bytes]:

@@ -50,6 +50,7 @@ from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, Veil
 from veilcube.privacy import (
     LARGEST_EPSILON,
     Budget,
+    Currency,
     EpsilonLike,
     Neighbours,
     PrivacyStatement,
@@ -139,6 +140,12 @@ class Ledger:
         """Return a dataset's total and what was spent of it."""
         with self._sound(), self._file.reading() as connection:
             return self._account(connection, dataset).budget
+
+    def currency(self, dataset: str) -> Currency:
+        """Return what a dataset's budget is kept in: epsilon or rho."""
+        with self._sound(), self._file.reading() as connection:
+            self._account(connection, dataset)
+            return Currency.EPSILON
 
     def history(self, dataset: str | None = None) -> LedgerHistory:
         """Return the charges of a dataset, or of all, in the order in which they were made.

@@ -5,7 +5,7 @@ To write the next mechanism, copy ``linear.py``, change the claim and the formul
 small table. A strategy that measures once needs no mechanism, only its name in ``registry.py``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -14,15 +14,17 @@ from numpy.typing import NDArray
 
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.sampling import discrete_laplace
+from veilcube.curator.sampling import discrete_gaussian, discrete_laplace
 from veilcube.errors import PlanError, PrivacyError
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyStatement
 from veilcube.record import NoisyMeasurement
 
-# Draws independent discrete Laplace noise of one scale in a given shape. Production code uses that of
-# ``curator.sampling``, which mechanisms alone may import; the conformance suite passes recorders in its place.
+# Draws independent noise of one parameter (a scale, or sigma²) in a given shape. Production code uses those of
+# ``curator.sampling``, which mechanisms alone may import; the conformance suite passes recorders in their place.
 NoiseSampler: TypeAlias = Callable[[Fraction, tuple[int, ...]], NDArray[np.int64]]
+# By the family of a plan's noise.
+SAMPLERS: Mapping[str, NoiseSampler] = {"laplace": discrete_laplace, "gaussian": discrete_gaussian}
 
 
 DesignT = TypeVar("DesignT")
@@ -38,7 +40,7 @@ class Mechanism(Protocol):
         """Return how many 64-bit words ``measure`` holds at most beside the counts: asked before the charge."""
 
     def measure(
-        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler = discrete_laplace
+        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler | None = None
     ) -> tuple[NoisyMeasurement, ...]:
         """Redeem the receipt of a committed charge, then draw noise and return what may be published.
 
@@ -59,9 +61,9 @@ class MechanismFor(Generic[DesignT]):
         return plan.design
 
 
-def claim_for(plan: Plan, proof: str) -> PrivacyStatement:
-    """Return the promise of a plan's epsilon by the plan's event, which a page proves."""
-    return PrivacyStatement(plan.epsilon, plan.neighbours, plan.unit, plan.event, proof)
+def claim_for(plan: Plan, proofs: Mapping[str, str]) -> PrivacyStatement:
+    """Return what the plan promises, by the plan's event, which a page proves for the family of its noise."""
+    return PrivacyStatement.keeping(plan.promise, plan.neighbours, plan.unit, plan.event, proofs[plan.family])
 
 
 def redeem_for(receipt: Receipt, claim: PrivacyStatement) -> None:

@@ -4,12 +4,14 @@ Claim: a row lies in one node of each level. The step that measures some nodes o
 d / (ε w) costs it ε w; what its cells have left when a node stops sharpens the node's own value, or measures it once
 more together with neighbours; below a rich node all levels are measured at once with joint noise, whose costs add up to
 what is left. Which nodes stop or are rich depends on earlier outputs only, and every cell's path spends exactly ε:
-docs/proofs/staged-tree.md, Theorem 1.
+docs/proofs/staged-tree.md, Theorem 1. With Gaussian noise shares of ρ take the place of those of ε, and what is
+measured again or on several levels has independent noise: docs/proofs/gaussian-trees.md, Theorem 1.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -17,18 +19,18 @@ from numpy.typing import NDArray
 
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
-from veilcube.curator.mechanisms.base import MechanismFor, NoiseSampler, claim_for, redeem_for
-from veilcube.curator.sampling import discrete_laplace, joint_laplace, sharpened_laplace
+from veilcube.curator.mechanisms.base import SAMPLERS, MechanismFor, NoiseSampler, claim_for, redeem_for
+from veilcube.curator.sampling import joint_laplace, sharpened_laplace
 from veilcube.errors import PlanError
-from veilcube.laws import DiscreteLaplace, JointLaplace, SharpenedLaplace
+from veilcube.laws import Noise, SharpenedLaplace
 from veilcube.operators import HalvingTree, NodeCounts
-from veilcube.planner import Plan, StagedDesign
+from veilcube.planner import Plan, Spending, StagedDesign
 from veilcube.polya_tree import Belief, MeasuredTree, learn, node_values
 from veilcube.privacy import PrivacyStatement
 from veilcube.record import NoisyMeasurement
 from veilcube.system import Integers
 
-PROOF = "docs/proofs/staged-tree.md#theorem-1"
+PROOFS = {"laplace": "docs/proofs/staged-tree.md#theorem-1", "gaussian": "docs/proofs/gaussian-trees.md#theorem-1"}
 # Measured on 2**16 and 2**18 cells: 116 and 64.
 WORDS_PER_CELL = 128
 # How often the prior behind a decision learns from what was published; more rounds gained nothing.
@@ -50,50 +52,53 @@ class StagedTreeMechanism(MechanismFor[StagedDesign]):
 
     def claim(self, plan: Plan) -> PrivacyStatement:
         """Return the promise: the plan's epsilon, by steps whose costs add up to it along every path."""
-        return claim_for(plan, PROOF)
+        return claim_for(plan, PROOFS)
 
     def words_to_measure(self, plan: Plan) -> int:
         """Return a multiple of the cells: what was published, and beliefs about every node while it decides."""
         return WORDS_PER_CELL * plan.schema.cells
 
     def measure(
-        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler = discrete_laplace
+        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler | None = None
     ) -> tuple[NoisyMeasurement, ...]:
         """Return the measurements of all steps; the charge is redeemed before the first random bit."""
         redeem_for(receipt, self.claim(plan))
-        tree, design = HalvingTree.of(plan.schema), self.design_of(plan)
-        refinement = _Course(cube.exact_counts, tree, draw_noise, self.draw_jointly, self.sharpen)
-        spending = (plan.epsilon, plan.step_sensitivity)
+        tree, design, spending = HalvingTree.of(plan.schema), self.design_of(plan), plan.step_spending
+        draw = draw_noise or SAMPLERS[plan.family]
+        refinement = _Course(cube.exact_counts, tree, draw, self.draw_jointly, self.sharpen)
         active = np.arange(tree.nodes(design.levels[0]))
         if design.survey:
             active = _without_surveyed(refinement, design, active, spending)
-        scales, refunds = design.scales(*spending), design.refund_scales(*spending)
-        for step, (level, scale) in enumerate(zip(design.levels, scales, strict=True)):
-            refinement.look(level, active, scale)
+        laws, refunds = design.laws(spending), design.refund_laws(spending)
+        for step, (level, law) in enumerate(zip(design.levels, laws, strict=True)):
+            refinement.look(level, active, law)
             if step == len(refunds) or not active.size:
                 break
-            threshold = design.thresholds[step] * float(scale)
+            threshold = design.thresholds[step] * _unit_of(law)
             stops = refinement.stops(level, active, threshold)
             refinement.refund(level, active[stops], design.small * threshold, refunds[step])
             goes_on = active[~stops]
-            joint = design.joint_scales(step, *spending)
+            joint = design.joint_laws(step, spending)
             if joint:
-                is_rich = refinement.is_rich(level, goes_on, design.rich_count(level, *spending))
+                is_rich = refinement.is_rich(level, goes_on, design.rich_count(level, spending))
                 refinement.measure_below(level, goes_on[is_rich], joint)
                 goes_on = goes_on[~is_rich]
             active = _children(tree, level, goes_on, design.levels[step + 1])
         return refinement.published
 
 
-def _without_surveyed(
-    refinement: "_Course", design: StagedDesign, active: Integers, spending: tuple[Fraction, int]
-) -> Integers:
+def _unit_of(law: Noise) -> float:
+    """Return the scale of Laplace noise, or of one with the variance that a Gaussian law claims."""
+    return law.size if law.family == "laplace" else law.size / sqrt(2)
+
+
+def _without_surveyed(refinement: "_Course", design: StagedDesign, active: Integers, spending: Spending) -> Integers:
     """Survey the first level, measure the highest nodes that are rich all over at once, and return the others."""
     level, tree = design.levels[0], refinement.tree
-    refinement.look(level, active, design.survey_scale(*spending))
-    is_rich = refinement.is_rich(level, active, design.rich_count(level, *spending))
+    refinement.look(level, active, design.survey_law(spending))
+    is_rich = refinement.is_rich(level, active, design.rich_count(level, spending))
     for above, nodes in _highest(tree, level, active[is_rich], design.surveyed[-1], is_whole=True):
-        refinement.measure_below(above, nodes, design.surveyed_scales(above, *spending))
+        refinement.measure_below(above, nodes, design.surveyed_laws(above, spending))
     return active[~is_rich]
 
 
@@ -122,22 +127,20 @@ class _Course:
         """All measurements, in their order."""
         return tuple(self._published)
 
-    def look(self, level: int, nodes: Integers, scale: Fraction) -> None:
-        """Publish the noisy counts of some nodes of one level for decisions; sharpen those that they have already."""
+    def look(self, level: int, nodes: Integers, law: Noise) -> None:
+        """Publish the noisy counts of some nodes of one level for decisions; renew those that they have already."""
         if not nodes.size:
             return
-        if level in self._looks:
-            part = self._sharper(level, nodes, scale)
-            scales = (*self._looks[level][1], scale)
-        else:
-            part, scales = self._measured(level, nodes, scale), (scale,)
-        values = np.zeros(self.tree.nodes(level), dtype=np.int64)
-        values[nodes] = part.values
-        self._looks[level] = values, scales
+        part = self._renewed(level, nodes, law)
+        if law.family == "laplace":  # only Laplace noise is sharpened: fresh Gaussian noise tells as much
+            before = self._looks[level][1] if level in self._looks else ()
+            values = np.zeros(self.tree.nodes(level), dtype=np.int64)
+            values[nodes] = part.values
+            self._looks[level] = values, (*before, law.parameter)
         self._published.append(part)
         self._decisive.append(part)
 
-    def refund(self, level: int, stopped: Integers, small: float, scale: Fraction) -> None:
+    def refund(self, level: int, stopped: Integers, small: float, law: Noise) -> None:
         """Spend what is left on nodes that stopped: on neighbours of small counts together, on each other one alone.
 
         A node that has a value already, from this step or an earlier one, gets a sharper one in its place.
@@ -150,14 +153,18 @@ class _Course:
         chosen[level] = np.sort(np.concatenate([chosen.get(level, stopped[:0]), stopped[~is_small]]))
         for above, nodes in sorted(chosen.items()):
             if nodes.size:
-                renew = self._sharper if above in self._looks else self._measured
-                self._published.append(renew(above, nodes, scale))
+                self._published.append(self._renewed(above, nodes, law))
 
-    def _measured(self, level: int, nodes: Integers, scale: Fraction) -> NoisyMeasurement:
+    def _renewed(self, level: int, nodes: Integers, law: Noise) -> NoisyMeasurement:
+        if level in self._looks:
+            return self._sharper(level, nodes, law.parameter)
+        return self._measured(level, nodes, law)
+
+    def _measured(self, level: int, nodes: Integers, law: Noise) -> NoisyMeasurement:
         operator = NodeCounts(self.tree, level, nodes.size, nodes)
-        values = self._draw_noise(scale, operator.measurement_shape)
+        values = self._draw_noise(law.parameter, operator.measurement_shape)
         values += operator.apply(self._exact)
-        return NoisyMeasurement(operator, values, DiscreteLaplace(scale))
+        return NoisyMeasurement(operator, values, law)
 
     def _sharper(self, level: int, nodes: Integers, added: Fraction) -> NoisyMeasurement:
         """Return values of nodes that take the place of those that decisions looked at."""
@@ -167,23 +174,29 @@ class _Course:
         before = 1 / sum((1 / scale for scale in scales), start=Fraction(0))
         return NoisyMeasurement(operator, exact + sharper, SharpenedLaplace.of(before, added))
 
-    def measure_below(self, level: int, nodes: Integers, scales: Sequence[Fraction]) -> None:
-        """Publish all nodes in some whole nodes of a level, up to as many heights as there are scales, at once.
+    def measure_below(self, level: int, nodes: Integers, laws: Sequence[Noise]) -> None:
+        """Publish all nodes in some whole nodes of a level, up to as many heights as there are laws, at once.
 
-        Their noise is joint: that of a node is the sum of its cells'. Like a refund it takes no part in a decision.
+        Joint noise of a node is the sum of its cells'. Like a refund it takes no part in a decision.
         """
         if not nodes.size:
             return
         if not self.tree.is_whole(level)[nodes].all():
             raise PlanError("joint noise is for nodes with a cell at each of their positions")
-        height = len(scales) - 1
+        height = len(laws) - 1
         below = _children(self.tree, level, nodes, height)
-        noise = self._draw_jointly(scales, below.size)
+        is_joint = laws[0].is_joint
+        noise = (
+            self._draw_jointly([law.parameter for law in laws], below.size) if is_joint else np.zeros(0, dtype=np.int64)
+        )
         for above in range(height, -1, -1):  # the cells last: the last measurement of a cell is the finest one
             chosen = _children(self.tree, height, below, above)
+            if not is_joint:
+                self._published.append(self._measured(above, chosen, laws[above]))
+                continue
             operator = NodeCounts(self.tree, above, chosen.size, chosen)
             values = noise.reshape(chosen.size, -1).sum(axis=1) + operator.apply(self._exact)
-            self._published.append(NoisyMeasurement(operator, values, JointLaplace(scales[above])))
+            self._published.append(NoisyMeasurement(operator, values, laws[above]))
 
     def stops(self, level: int, active: Integers, threshold: float) -> NDArray[np.bool_]:
         """Return which nodes seem to hold too little to go on: judged by published values only.

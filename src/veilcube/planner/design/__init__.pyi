@@ -7,7 +7,9 @@ from .half_width import (
     smallest_epsilon as smallest_epsilon,
 )
 from .protocol import (
+    FAMILIES as FAMILIES,
     Design as Design,
+    Family as Family,
     Identity as Identity,
     LeastSquaresErrors as LeastSquaresErrors,
     LinearDesign as LinearDesign,
@@ -17,6 +19,11 @@ from .protocol import (
     Strategy as Strategy,
     StrategyDefaults as StrategyDefaults,
     default_workload as default_workload,
+)
+from .spending import (
+    GaussianSpending as GaussianSpending,
+    LaplaceSpending as LaplaceSpending,
+    Spending as Spending,
 )
 from .weights import (
     balance_weights as balance_weights,

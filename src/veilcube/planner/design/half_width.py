@@ -1,19 +1,18 @@
 """How wide intervals will be, before any data is touched, and the epsilon that makes them narrow enough."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor, isfinite, log10, prod
+from math import ceil, floor, inf, isfinite, log10, prod
 from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.errors import PlanError
-from veilcube.laws import DiscreteLaplace, answer_half_widths, half_widths
+from veilcube.errors import PlanError, PrivacyError
+from veilcube.laws import Noise, answer_half_widths, half_widths
 from veilcube.operators import Moments, Operator
-from veilcube.privacy import scale_for
 from veilcube.query import Workload
 from veilcube.system import Floats
 
@@ -68,7 +67,7 @@ class AnswerNoise:
         regions = {row: answers.moments_of_region(region) for row, region in workload.regions.items()}
         return cls(is_block, blocks, regions)
 
-    def half_widths(self, noise: DiscreteLaplace, confidence: float) -> Floats:
+    def half_widths(self, noise: Noise, confidence: float) -> Floats:
         """Return half the width of each answer's interval under noise of this law."""
         widths = np.zeros(self.is_block.size)
         widths[self.is_block] = _widths(noise, self.blocks, confidence)
@@ -77,7 +76,7 @@ class AnswerNoise:
         return widths
 
 
-def _widths(noise: DiscreteLaplace, moments: Moments, confidence: float) -> Floats:
+def _widths(noise: Noise, moments: Moments, confidence: float) -> Floats:
     if moments.terms is not None:
         return half_widths(noise, moments.terms.ravel(), confidence).reshape(moments.terms.shape)
     second, fourth, sixth = moments.second, moments.fourth, moments.sixth
@@ -105,15 +104,18 @@ def read_target(error: object, confidence: object) -> tuple[float, float]:
 
 
 def smallest_epsilon(
-    sensitivity: int, answers: AnswerNoise, error: float, confidence: float, *, least: Fraction
+    answers: AnswerNoise, noise_at: Callable[[Fraction], Noise], error: float, confidence: float, *, least: Fraction
 ) -> Fraction:
     """Return the least epsilon, of four digits, whose intervals' half-widths have at most this root mean square.
 
-    ``least`` is the smallest epsilon for which noise can be drawn.
+    ``noise_at`` gives the noise at an epsilon, or refuses; no epsilon below ``least`` is tried.
     """
 
     def reached(epsilon: Fraction) -> float:
-        noise = DiscreteLaplace(scale_for(epsilon, sensitivity))
+        try:
+            noise = noise_at(epsilon)
+        except PrivacyError:
+            return inf
         return float(np.sqrt(np.mean(np.square(answers.half_widths(noise, confidence)))))
 
     largest = Fraction(LARGEST_PLANNED_EPSILON)

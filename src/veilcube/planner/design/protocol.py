@@ -7,21 +7,25 @@ register it is told step by step in CONTRIBUTING.md.
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
-from veilcube.laws import DiscreteLaplace
+from veilcube.laws import Noise
 from veilcube.operators import Axes, IdentityOperator, Operator
 from veilcube.planner.design.half_width import AnswerNoise, answer_variances, mean_variance
-from veilcube.privacy import Event, LaplaceEvent
+from veilcube.planner.design.spending import Spending
+from veilcube.privacy import Event
 from veilcube.query import Workload
 from veilcube.schema import Schema
 from veilcube.system import Floats
 
 DEFAULT_QUERIES = 2000
 # What may be published at most: every measurement with the law of its noise.
-Parts: TypeAlias = list[tuple[Operator, DiscreteLaplace]]
+Parts: TypeAlias = list[tuple[Operator, Noise]]
+# Which noise a plan is for: Laplace noise is priced by L1 sensitivities, Gaussian noise by L2 ones, and what is best to
+# measure differs.
+Family: TypeAlias = Literal["laplace", "gaussian"]
+FAMILIES: tuple[Family, ...] = ("laplace", "gaussian")
 
 
 class Planned(Protocol):
@@ -36,19 +40,15 @@ class Planned(Protocol):
         """The linear map that the error is planned with: what is measured, if that is done once."""
 
     @property
-    def epsilon(self) -> Fraction:
-        """The whole budget of the release."""
+    def spending(self) -> Spending:
+        """The whole budget, for the operator's measurements."""
 
     @property
-    def sensitivity(self) -> int:
-        """The largest L1 change of the operator's measurements when one unit changes."""
+    def step_spending(self) -> Spending:
+        """The whole budget, for the counts of disjoint sets of cells."""
 
     @property
-    def step_sensitivity(self) -> int:
-        """The largest L1 change of the counts of disjoint sets of cells when one unit changes."""
-
-    @property
-    def noise(self) -> DiscreteLaplace:
+    def noise(self) -> Noise:
         """The law of the noise on the operator's measurements."""
 
 
@@ -101,13 +101,13 @@ class LeastSquaresErrors:
 
 @dataclass(frozen=True)
 class LinearDesign(LeastSquaresErrors):
-    """Everything is measured at once, with independent noise of one scale."""
+    """Everything is measured at once, with independent noise of one law."""
 
     tables: tuple[Axes, ...] | None = None
 
     def event(self, plan: Planned) -> Event:
-        """Return one Laplace measurement."""
-        return LaplaceEvent(plan.sensitivity, plan.noise.scale)
+        """Return one measurement."""
+        return plan.spending.event()
 
     def measured(self, plan: Planned) -> Parts:
         """Return the one measurement."""
@@ -152,8 +152,11 @@ class Strategy(Protocol):
     def natural_workload(self, schema: Schema) -> Workload:
         """Return the questions that are planned for when nobody names any."""
 
-    def candidates(self, schema: Schema, workload: Workload) -> "tuple[Strategy, ...]":
-        """Return the strategies to compare, with every choice made for the least expected error over a workload."""
+    def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[Strategy, ...]":
+        """Return the strategies to compare, with every choice made for the least expected error over a workload.
+
+        ``family`` is the noise that they are chosen for: what is best by L1 sensitivities is not by L2 ones.
+        """
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""
@@ -186,7 +189,9 @@ class StrategyDefaults:
         """Return the questions that are planned for when nobody names any."""
         return default_workload(schema)
 
-    def candidates(self: Strategy, schema: Schema, workload: Workload) -> tuple[Strategy, ...]:
+    def candidates(
+        self: Strategy, schema: Schema, workload: Workload, family: Family = "laplace"
+    ) -> tuple[Strategy, ...]:
         """Return the strategies to compare, with every choice made; there is none to make here."""
         return (self,)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veilcube.errors import PlanError, QueryError
 from veilcube.operators import Axes, MarginalsOperator, block_norms, require_few_tables, table_precisions
-from veilcube.planner.design import LinearDesign, MeasuredOnce, balance_weights, whole_multipliers
+from veilcube.planner.design import Family, LinearDesign, MeasuredOnce, balance_weights, whole_multipliers
 from veilcube.query import Workload
 from veilcube.schema import Schema
 from veilcube.system import Floats, read_whole
@@ -74,7 +74,7 @@ class Marginals(MeasuredOnce):
         """Return the design: only the tables need to be counted."""
         return LinearDesign(self.axes(schema))
 
-    def candidates(self, schema: Schema, workload: Workload) -> "tuple[Marginals, ...]":
+    def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[Marginals, ...]":
         """Return the strategy with every choice made for a workload."""
         return (self.resolve(schema, workload),)
 

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from veilcube.laws import DiscreteLaplace, NoiseCumulants
+from veilcube.laws import Noise, NoiseCumulants
 from veilcube.operators import (
     Blocks,
     CellsAndRegions,
@@ -29,7 +29,7 @@ from veilcube.operators import (
     cells_of,
 )
 from veilcube.planner.design import Parts, Planned
-from veilcube.privacy import Event, LaplaceEvent, SequentialEvent, scale_for
+from veilcube.privacy import Event, SequentialEvent
 from veilcube.query import Workload
 from veilcube.schema import Region, Schema
 from veilcube.system import Floats, Integers
@@ -41,7 +41,7 @@ MOST_QUERIES = 300
 
 @dataclass(frozen=True)
 class AdaptiveDesign:
-    """What the two steps measure: the cells with ``split`` of the budget, the regions with the rest.
+    """What the two steps measure: the cells with ``split`` of the weight, the regions with the rest.
 
     ``parts`` cut each axis into blocks; a partition by ``grow`` or ``kd`` is chosen from the noisy cells instead.
     """
@@ -54,19 +54,21 @@ class AdaptiveDesign:
     gain: ClassVar[float] = 1.0
     tables: ClassVar[None] = None
 
-    def scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, Fraction]:
-        """Return the noise scales of the cells and of the regions."""
-        return scale_for(epsilon * self.split, sensitivity), scale_for(epsilon * (1 - self.split), sensitivity)
+    def shares(self, plan: Planned) -> tuple[Fraction, ...]:
+        """Return the shares of the budget for the cells and for the regions."""
+        return plan.step_spending.shares((self.split, 1 - self.split))
+
+    def laws(self, plan: Planned) -> tuple[Noise, Noise]:
+        """Return the noise of the cells and of the regions."""
+        cells, regions = map(plan.step_spending.law, self.shares(plan))
+        return cells, regions
 
     def measured(self, plan: Planned) -> Parts:
         """Return the largest measurements that may be published: the cells, and a region for each cell."""
-        cells, regions = self.scales(plan.epsilon, plan.step_sensitivity)
+        cells, regions = self.laws(plan)
         schema = plan.schema
         most = prod(self.parts) if self.partition == "blocks" else schema.cells
-        return [
-            (IdentityOperator(schema.shape, schema.names), DiscreteLaplace(cells)),
-            (RegionCounts(schema.shape, most), DiscreteLaplace(regions)),
-        ]
+        return [(IdentityOperator(schema.shape, schema.names), cells), (RegionCounts(schema.shape, most), regions)]
 
     def variances(self, plan: Planned, workload: Workload) -> Floats:
         """Return the exact variance of the least-squares answer to each query, if the regions are blocks."""
@@ -82,7 +84,7 @@ class AdaptiveDesign:
 
     def _noise(self, plan: Planned, workload: Workload) -> NoiseCumulants:
         """Return the noise of the least-squares answers to a workload if the regions are blocks: two laws of noise."""
-        cells, totals = map(DiscreteLaplace, self.scales(plan.epsilon, plan.step_sensitivity))
+        cells, totals = self.laws(plan)
         schema = plan.schema
         grid = Blocks(schema.shape, self.parts)
         found = block_moments(grid, cells.variance, totals.variance, workload.low, workload.high)
@@ -97,10 +99,8 @@ class AdaptiveDesign:
         return (of_cells + of_totals).with_weights_up_to(1.0)
 
     def event(self, plan: Planned) -> Event:
-        """Return what is done: two Laplace measurements, the second chosen from the output of the first."""
-        sensitivity = plan.step_sensitivity
-        scales = self.scales(plan.epsilon, sensitivity)
-        return SequentialEvent(tuple(LaplaceEvent(sensitivity, scale) for scale in scales))
+        """Return what is done: two measurements, the second chosen from the output of the first."""
+        return SequentialEvent(tuple(map(plan.step_spending.event, self.shares(plan))))
 
 
 @dataclass(frozen=True)

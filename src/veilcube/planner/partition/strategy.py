@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from veilcube.errors import PlanError
 from veilcube.operators import Operator, block_parts
-from veilcube.planner.design import StrategyDefaults, default_workload
+from veilcube.planner.design import Family, StrategyDefaults, default_workload
 from veilcube.planner.partition.design import AdaptiveDesign, best_design, planned_operator
 from veilcube.privacy import write_fraction
 from veilcube.query import Workload
@@ -95,7 +95,7 @@ class Adaptive(StrategyDefaults):
         split, parts = best_design(schema, workload, given, parts)
         return replace(self, split=split, parts=parts)
 
-    def candidates(self, schema: Schema, workload: Workload) -> "tuple[Adaptive, ...]":
+    def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[Adaptive, ...]":
         """Return the strategy with every choice made for a workload."""
         return (self.resolve(schema, workload),)
 

@@ -9,14 +9,15 @@ by the height alone: within 1% of the least-squares optimum for prefixes and ran
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from math import inf
 from typing import ClassVar
 
 from veilcube.errors import PlanError
-from veilcube.laws import DiscreteLaplace, JointLaplace, SharpenedLaplace
+from veilcube.laws import Noise
 from veilcube.operators import BlockLevels, HalvingTree, NodeCounts, Operator, halving_depth
-from veilcube.planner.design import LeastSquaresErrors, Parts, Planned, multipliers_of
-from veilcube.privacy import Event, LaplaceEvent, ParallelEvent, SequentialEvent, scale_for
+from veilcube.planner.design import LeastSquaresErrors, Parts, Planned, Spending, multipliers_of
+from veilcube.privacy import Event, ParallelEvent, SequentialEvent
 from veilcube.schema import Ordinal, Schema
 
 # A block that nothing was measured of yet, in percent: its root gets what is left, since it bounds the error of every
@@ -87,89 +88,94 @@ class StagedDesign(LeastSquaresErrors):
     # By how much its answers may be counted on to be better than planned (docs/benchmarks.md, dpbench).
     gain: ClassVar[float] = 1.3
 
-    def scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
-        """Return the noise scale of each step."""
-        return tuple(scale_for(epsilon * (1 - self.survey) * weight, sensitivity) for weight in self.weights)
+    def laws(self, spending: Spending) -> tuple[Noise, ...]:
+        """Return the noise of each step."""
+        return tuple(map(spending.law, self._shares(spending)))
 
-    def refund_scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
-        """Return the scale with which nodes that stop at each step but the last are measured once more.
+    def refund_laws(self, spending: Spending) -> tuple[Noise, ...]:
+        """Return the noise with which nodes that stop at each step but the last are measured once more.
 
-        Where a node's own value is sharpened, that is the scale of what is added.
+        Where a node's own Laplace value is sharpened, that is the noise of what is added.
         """
-        return tuple(scale_for(epsilon * self._left_after(step), sensitivity) for step in range(len(self.weights) - 1))
+        return tuple(map(spending.law, self._refund_shares(spending)))
 
-    def survey_scale(self, epsilon: Fraction, sensitivity: int) -> Fraction:
-        """Return the noise scale of the survey."""
-        return scale_for(epsilon * self.survey, sensitivity)
+    def survey_law(self, spending: Spending) -> Noise:
+        """Return the noise of the survey."""
+        return spending.law(self.survey)
 
-    def surveyed_scales(self, level: int, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
-        """Return the scales, by height, of the nodes of a level all of which the survey finds rich."""
-        shares = shares_with_root(level)
-        return tuple(scale_for(epsilon * (1 - self.survey) * share, sensitivity) for share in shares)
+    def surveyed_laws(self, level: int, spending: Spending) -> tuple[Noise, ...]:
+        """Return the noise, by height, of the nodes of a level all of which the survey finds rich."""
+        return tuple(map(spending.joint_law, self._surveyed_shares(level, spending)))
 
-    def joint_scales(self, step: int, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
-        """Return the scales, by height, of the blocks below nodes that a step finds rich; none if it looks for none."""
+    def joint_laws(self, step: int, spending: Spending) -> tuple[Noise, ...]:
+        """Return the noise, by height, of the blocks below nodes that a step finds rich; none if it looks for none."""
+        return tuple(map(spending.joint_law, self._joint_shares(step, spending)))
+
+    def rich_count(self, level: int, spending: Spending) -> float:
+        """Return from which count on a whole node of a level is rich."""
+        return self.rich * spending.unit * float(2**level)
+
+    def _shares(self, spending: Spending) -> tuple[Fraction, ...]:
+        return tuple((1 - self.survey) * share for share in spending.shares(self.weights))
+
+    def _refund_shares(self, spending: Spending) -> tuple[Fraction, ...]:
+        spent = accumulate(self._shares(spending)[:-1])
+        return tuple(1 - self.survey - before for before in spent)
+
+    def _surveyed_shares(self, level: int, spending: Spending) -> tuple[Fraction, ...]:
+        return tuple((1 - self.survey) * share for share in spending.shares(shares_with_root(level)))
+
+    def _joint_shares(self, step: int, spending: Spending) -> tuple[Fraction, ...]:
         if self.rich == inf or not 1 < self.levels[step] <= TALLEST_BLOCK:
             return ()
-        shares = shares_below(self.levels[step])
-        return tuple(scale_for(epsilon * self._left_after(step) * share, sensitivity) for share in shares)
-
-    def rich_count(self, level: int, epsilon: Fraction, sensitivity: int) -> float:
-        """Return from which count on a whole node of a level is rich."""
-        return self.rich * float(sensitivity / epsilon) * float(2**level)
-
-    def _left_after(self, step: int) -> Fraction:
-        return (1 - self.survey) * (1 - sum(self.weights[: step + 1], start=Fraction(0)))
+        left = self._refund_shares(spending)[step]
+        return tuple(left * share for share in spending.shares(shares_below(self.levels[step])))
 
     def measured(self, plan: Planned) -> Parts:
         """Return the largest measurements that may be published: each level, and those above it for its refunds."""
-        epsilon, sensitivity, tree = plan.epsilon, plan.step_sensitivity, HalvingTree.of(plan.schema)
-        found: list[tuple[Operator, DiscreteLaplace]] = []
+        spending, tree = plan.step_spending, HalvingTree.of(plan.schema)
+        found: list[tuple[Operator, Noise]] = []
 
-        def add(level: int, noise: DiscreteLaplace) -> None:
+        def add(level: int, noise: Noise) -> None:
             found.append((NodeCounts(tree, level, tree.nodes(level)), noise))
 
-        scales = self.scales(epsilon, sensitivity)
-        looks: list[DiscreteLaplace] = [DiscreteLaplace(scale) for scale in scales]
+        looks = list(self.laws(spending))
         if self.survey:
-            add(self.levels[0], DiscreteLaplace(self.survey_scale(epsilon, sensitivity)))
-            looks[0] = SharpenedLaplace.of(self.survey_scale(epsilon, sensitivity), scales[0])
+            add(self.levels[0], self.survey_law(spending))
+            looks[0] = spending.sharper_law(self.survey_law(spending), self._shares(spending)[0])
         for level in self.surveyed:
-            for height, scale in enumerate(self.surveyed_scales(level, epsilon, sensitivity)):
-                add(height, JointLaplace(scale))
+            for height, noise in enumerate(self.surveyed_laws(level, spending)):
+                add(height, noise)
         for level, look in zip(self.levels, looks, strict=True):
             add(level, look)
-        for step, scale in enumerate(self.refund_scales(epsilon, sensitivity)):
+        for step, refund in enumerate(self._refund_shares(spending)):
             renewed = dict(zip(self.levels[: step + 1], looks, strict=False))
             for above in range(self.levels[step], tree.depth + 1):
                 before = renewed.get(above)
-                add(above, SharpenedLaplace.of(before.scale, scale) if before else DiscreteLaplace(scale))
-            for height, joint in enumerate(self.joint_scales(step, epsilon, sensitivity)):
-                add(height, JointLaplace(joint))
+                add(above, spending.sharper_law(before, refund) if before else spending.law(refund))
+            for height, joint in enumerate(self.joint_laws(step, spending)):
+                add(height, joint)
         return found
 
     def event(self, plan: Planned) -> Event:
         """Return what is done: at each step some nodes are measured for the last time and the others go on."""
-        epsilon, sensitivity = plan.epsilon, plan.step_sensitivity
-        scales = self.scales(epsilon, sensitivity)
-        refunds = self.refund_scales(epsilon, sensitivity)
-        event: Event = LaplaceEvent(sensitivity, scales[-1])
-        for step in range(len(refunds) - 1, -1, -1):
-            joint = self.joint_scales(step, epsilon, sensitivity)
-            last = (LaplaceEvent(sensitivity, refunds[step]), *_all_at_once(joint, sensitivity))
-            event = SequentialEvent((LaplaceEvent(sensitivity, scales[step]), ParallelEvent((*last, event))))
+        spending = plan.step_spending
+        *shares, last = self._shares(spending)
+        event: Event = spending.event(last)
+        for step, refund in reversed(list(enumerate(self._refund_shares(spending)))):
+            final = (spending.event(refund), *_all_at_once(self._joint_shares(step, spending), spending))
+            event = SequentialEvent((spending.event(shares[step]), ParallelEvent((*final, event))))
         if not self.survey:
             return event
-        survey = LaplaceEvent(sensitivity, self.survey_scale(epsilon, sensitivity))
         rich: list[Event] = []
         for level in self.surveyed:
-            rich += _all_at_once(self.surveyed_scales(level, epsilon, sensitivity), sensitivity)
-        return SequentialEvent((survey, ParallelEvent((*rich, event))))
+            rich += _all_at_once(self._surveyed_shares(level, spending), spending)
+        return SequentialEvent((spending.event(self.survey), ParallelEvent((*rich, event))))
 
 
-def _all_at_once(scales: Sequence[Fraction], sensitivity: int) -> tuple[Event, ...]:
-    """Return the event of joint noise, whose levels' costs add up; none without scales."""
-    return (SequentialEvent(tuple(LaplaceEvent(sensitivity, scale) for scale in scales)),) if scales else ()
+def _all_at_once(shares: Sequence[Fraction], spending: Spending) -> tuple[Event, ...]:
+    """Return the event of a block measured at once, whose levels' costs add up; none without shares."""
+    return (SequentialEvent(tuple(spending.event(share) for share in shares)),) if shares else ()
 
 
 def staged_design(tree: HalvingTree, weights: Sequence[Fraction] | None = None) -> StagedDesign:

@@ -14,6 +14,7 @@ from veilcube.errors import PlanError
 from veilcube.operators import HalvingTree, Operator, ProductOperator, tree_fanouts
 from veilcube.planner.design import (
     Design,
+    Family,
     LinearDesign,
     StrategyDefaults,
     default_workload,
@@ -115,7 +116,7 @@ class Tree(StrategyDefaults):
             searched=searched,
         )
 
-    def candidates(self, schema: Schema, workload: Workload) -> "tuple[Tree, ...]":
+    def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[Tree, ...]":
         """Return the strategy with every choice made for a workload."""
         return (self.resolve(schema, workload),)
 

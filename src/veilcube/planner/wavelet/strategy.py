@@ -23,7 +23,7 @@ from veilcube.operators import (
     ProductOperator,
     hierarchy_levels,
 )
-from veilcube.planner.design import MeasuredOnce, default_workload
+from veilcube.planner.design import Family, MeasuredOnce, default_workload
 from veilcube.privacy import LARGEST_COLUMN
 from veilcube.query import Workload
 from veilcube.schema import Attribute, Nominal, Schema
@@ -90,7 +90,7 @@ class Wavelet(MeasuredOnce):
             replace(self, flat=names, is_identity=wide <= set(names)) for names in _best_subsets(schema, workload)
         )
 
-    def candidates(self, schema: Schema, workload: Workload) -> "tuple[Wavelet, ...]":
+    def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[Wavelet, ...]":
         """Return the choices of flat attributes to compare."""
         return self.options(schema, workload)
 

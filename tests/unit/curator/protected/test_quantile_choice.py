@@ -20,7 +20,7 @@ from veilcube.errors import QueryError
 from veilcube.planner.quantiles import SHARE_OF_TOTAL
 from veilcube.privacy import Neighbours, PrivacyStatement, PrivacyUnit
 from veilcube.privacy.accountant import epsilon_of
-from veilcube.privacy.event import laplace_events
+from veilcube.privacy.event import noise_events
 
 PERCENTILES = [i / 100 for i in range(1, 100)]
 CELLS = 100
@@ -100,7 +100,7 @@ def test_all_noise_that_is_drawn_stands_in_the_event_that_was_charged(
     table = make(each, neighbours, unit)
     table.noisy_quantiles("pay", PERCENTILES, epsilon="1/2")
     statement = only_statement(table)
-    promised = {event.scale for event in laplace_events(statement.event)}
+    promised = {event.scale for event in noise_events(statement.event)}
     assert recorder.scales <= promised
     assert steps * 2 / SHARE_OF_TOTAL in recorder.scales
     assert epsilon_of(statement.event) <= Fraction(1, 2)

@@ -11,19 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base.protocol import Estimates
-from veilcube.laws import DiscreteLaplace, answer_half_widths
+from veilcube.laws import Noise, answer_half_widths
 from veilcube.operators import Moments
 from veilcube.system import Floats
 
 
-def half_widths_of_moments(noise: DiscreteLaplace, moments: Moments, confidence: float) -> NDArray[np.float64]:
+def half_widths_of_moments(noise: Noise, moments: Moments, confidence: float) -> NDArray[np.float64]:
     """Return w such that noise with these moments of its weights stays within ±w with ``confidence``."""
     return answer_half_widths(noise, moments.second, moments.fourth, moments.sixth, confidence, bounded=moments.bounded)
 
 
-def with_intervals(
-    value: NDArray[np.float64], moments: Moments, noise: DiscreteLaplace, confidence: float
-) -> Estimates:
+def with_intervals(value: NDArray[np.float64], moments: Moments, noise: Noise, confidence: float) -> Estimates:
     """Return estimates with the interval and the standard deviation that the moments of their noise give."""
     width = half_widths_of_moments(noise, moments, confidence)
     stddev: NDArray[np.float64] = np.sqrt(moments.second * noise.variance)
@@ -49,7 +47,7 @@ class LinearGroups:
 
     counts: Floats
     sizes: NDArray[np.int64]
-    noise: DiscreteLaplace
+    noise: Noise
     group_noise: GroupNoise
     whole_length: int | None = None
 

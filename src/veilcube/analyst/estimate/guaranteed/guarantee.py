@@ -24,7 +24,7 @@ from veilcube.analyst.estimate.base import Estimate, Estimates
 from veilcube.analyst.estimate.linear import IdentityEstimate, LeastSquares
 from veilcube.analyst.estimate.partition import blocks_of, is_adaptive
 from veilcube.errors import QueryError
-from veilcube.laws import DiscreteLaplace, half_widths, joint_variances
+from veilcube.laws import Noise, half_widths, joint_variances
 from veilcube.operators import HalvingTree
 from veilcube.record import JointBlocks, NoisyMeasurement, ReleaseRecord, joint_blocks
 from veilcube.schema import Region
@@ -147,7 +147,7 @@ class _LastMeasurements:
     owner: Integers
     values: Floats
     law_of: Integers
-    laws: tuple[DiscreteLaplace, ...]
+    laws: tuple[Noise, ...]
     first: Integers
     last: Integers
     joint: JointReach | None
@@ -305,7 +305,7 @@ def _touch(
                     whole[query, law_of[node]] += 1
 
 
-def _reach_of_sharpened(noise: DiscreteLaplace, terms: Integers, missed: float) -> Floats:
+def _reach_of_sharpened(noise: Noise, terms: Integers, missed: float) -> Floats:
     """Return w with P(sum > w) and P(sum < -w) at most half of ``missed``, whatever decided that nodes were sharpened.
 
     Each noise lies between minus one and plus one fresh geometric variable of the scale that was added, and that is at

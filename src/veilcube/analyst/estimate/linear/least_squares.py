@@ -17,7 +17,7 @@ from veilcube.analyst.estimate.linear.product_noise import ProductNoise
 from veilcube.analyst.estimate.marginals import MarginalsEstimate
 from veilcube.analyst.estimate.partition import AdaptiveEstimate, is_adaptive
 from veilcube.errors import QueryError
-from veilcube.laws import DiscreteLaplace, half_widths, two_weight_half_widths, weighted_half_width
+from veilcube.laws import Noise, half_widths, two_weight_half_widths, weighted_half_width
 from veilcube.operators import (
     BlockSums,
     LinearAnswers,
@@ -38,7 +38,7 @@ class LinearEstimate:
         self,
         answers: LinearAnswers,
         values: NDArray[np.int64],
-        noise: DiscreteLaplace,
+        noise: Noise,
         product: ProductOperator | None = None,
     ) -> None:
         self._answers, self._values, self._noise, self._product = answers, values, noise, product
@@ -144,7 +144,7 @@ class SummedGroups:
 
     counts: NDArray[np.float64]
     sizes: NDArray[np.int64]
-    noise: DiscreteLaplace
+    noise: Noise
 
     def first(self, size: int) -> "SummedGroups":
         """Return the first groups of a single axis only."""
@@ -183,7 +183,7 @@ class SummedGroups:
 
 
 def _with_intervals(
-    sums: NDArray[np.int64] | NDArray[np.float64], sizes: NDArray[np.int64], noise: DiscreteLaplace, confidence: float
+    sums: NDArray[np.int64] | NDArray[np.float64], sizes: NDArray[np.int64], noise: Noise, confidence: float
 ) -> Estimates:
     value = np.asarray(sums, dtype=np.float64)
     width = half_widths(noise, np.asarray(sizes).ravel(), confidence).reshape(value.shape)

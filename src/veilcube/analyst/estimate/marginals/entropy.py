@@ -16,7 +16,7 @@ from veilcube.analyst.estimate.base import Estimates, GroupedCounts
 from veilcube.analyst.estimate.marginals.coarse_entropy import Imputed, impute
 from veilcube.analyst.estimate.marginals.tables import MarginalsEstimate, MarginalsNoise, answer_of_box
 from veilcube.errors import QueryError
-from veilcube.laws import DiscreteLaplace, normal_quantile
+from veilcube.laws import Noise, normal_quantile
 from veilcube.operators import Axes, MarginalsOperator, group_of, part_covariances
 from veilcube.record import ReleaseRecord
 from veilcube.schema import Box, Region
@@ -55,7 +55,7 @@ class MarginalsFirstEstimate:
 
     operator: MarginalsOperator
     tables: MarginalsEstimate
-    noise: DiscreteLaplace
+    noise: Noise
 
     def cells(self) -> Floats:
         """Return the least-squares estimate of every cell, of least norm."""

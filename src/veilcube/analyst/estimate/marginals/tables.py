@@ -16,7 +16,7 @@ import numpy as np
 
 from veilcube.analyst.estimate.base import Estimates, LinearGroups, RegionNoise, with_intervals
 from veilcube.errors import QueryError
-from veilcube.laws import DiscreteLaplace
+from veilcube.laws import Noise
 from veilcube.operators import Axes, BlockSums, MarginalsOperator, Moments, group_of
 from veilcube.schema import Box, Region
 from veilcube.system import Floats, Integers, available_memory
@@ -28,7 +28,7 @@ LARGEST_SIZE = 2**62
 class MarginalsEstimate:
     """The least-squares answers of a release of marginals."""
 
-    def __init__(self, operator: MarginalsOperator, values: Integers, noise: DiscreteLaplace) -> None:
+    def __init__(self, operator: MarginalsOperator, values: Integers, noise: Noise) -> None:
         self._operator, self._values, self._noise = operator, values, noise
         self._sums: dict[Axes, BlockSums[np.float64]] = {}
 

@@ -70,7 +70,7 @@ class ObservedEstimate:
         self._unbiased = AdaptiveEstimate(record)
         self._cells, self._totals, self._regions = cells.values, regions.values, self._unbiased.answers.regions
         self._noises = cells.noise, regions.noise
-        self._scales = [float(noise.scale) for noise in self._noises]
+        self._scales = [float(noise.parameter) for noise in self._noises]
         self._summed = self._regions.apply(self._cells)
         self._beliefs: dict[tuple[int, int, int], Posterior] = {}
 

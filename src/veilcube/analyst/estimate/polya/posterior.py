@@ -66,7 +66,7 @@ def measured_tree(record: ReleaseRecord) -> MeasuredTree:
         return _tree_of_axis(axis, first)
     tree = HalvingTree.of(record.schema)
     counts = first.values.reshape(-1)[tree.order]
-    cells = NodeValues(0, np.arange(tree.cells), counts, float(first.noise.scale), first.noise.variance)
+    cells = NodeValues(0, np.arange(tree.cells), counts, float(first.noise.parameter), first.noise.variance)
     return MeasuredTree.of(tree, [cells])
 
 
@@ -82,7 +82,7 @@ def _tree_of_axis(axis: TreeAxis, measurement: NoisyMeasurement) -> MeasuredTree
     multipliers = np.concatenate([inner, np.full(cells.size, axis.multipliers[-1])])
     differing = tree.positions[first] ^ tree.positions[last]
     levels = np.array([int(bits).bit_length() for bits in differing], dtype=np.int64)
-    values, scale = measurement.values / multipliers, float(measurement.noise.scale)
+    values, scale = measurement.values / multipliers, float(measurement.noise.parameter)
     parts = []
     for level, multiplier in np.unique(np.stack([levels, multipliers.astype(np.int64)], axis=1), axis=0):
         rows = np.flatnonzero((levels == level) & (multipliers == multiplier))

@@ -67,20 +67,20 @@ _FACTS_QUOTED = 5
 
 @dataclass(frozen=True)
 class RefinedStatement(PrivacyStatement):
-    """The promise of the measurements, with the facts that were read off the private table and rho under them.
+    """The promise of the measurements, with the facts that were read off the private table, and the loss under them.
 
-    ``rho`` is epsilon where no such fact changes with one unit (refining is post-processing), and infinite otherwise.
+    ``loss`` is epsilon where no such fact changes with one unit (refining is post-processing), and infinite otherwise.
     """
 
     exact_facts: tuple[str, ...] = ()
-    rho: float = inf
+    loss: float = inf
 
     @classmethod
     def of(cls, statement: PrivacyStatement, facts: tuple[Fact, ...], check: RefinementPrivacy) -> "RefinedStatement":
         """Return the statement of a release refined with facts, given what the check of the marked ones found."""
         exact = tuple(fact.sentence for fact in facts if fact.source == "exact private statistic")
         known = {field.name: getattr(statement, field.name) for field in fields(PrivacyStatement)}
-        return cls(**known, exact_facts=exact, rho=check.rho)
+        return cls(**known, exact_facts=exact, loss=check.rho)
 
     @property
     def words(self) -> str:
@@ -91,7 +91,7 @@ class RefinedStatement(PrivacyStatement):
         named = " and ".join(quoted(fact) for fact in self.exact_facts[:_FACTS_QUOTED])
         more = len(self.exact_facts) - _FACTS_QUOTED
         named += f" and {more:,} more" if more > 0 else ""
-        if isinf(self.rho):
+        if isinf(self.loss):
             return (
                 f"{promise} The answers do not keep this promise: they are refined with {named}, read off the private "
                 f"table without noise, so rho = inf and no epsilon covers them."
@@ -103,5 +103,5 @@ class RefinedStatement(PrivacyStatement):
 
     def to_dict(self) -> dict[str, object]:
         """Return the statement as plain data, with the facts read off the table and rho (null where it is infinite)."""
-        refinement = {"exact_facts": list(self.exact_facts), "rho": None if isinf(self.rho) else self.rho}
+        refinement = {"exact_facts": list(self.exact_facts), "rho": None if isinf(self.loss) else self.loss}
         return super().to_dict() | {"refinement": refinement}

@@ -25,7 +25,7 @@ def check_facts(record: ReleaseRecord, rows: ReleaseFacts, *, only_marked: bool 
     dangerous = tuple(dict.fromkeys(rows.facts[row].sentence for row in np.flatnonzero(changes & is_read)))
     epsilon = float(record.statement.epsilon)
     rho = np.inf if dangerous else epsilon
-    scales = np.array([float(measurement.noise.scale) for measurement in record.measurements])
+    scales = np.array([float(measurement.noise.parameter) for measurement in record.measurements])
     return RefinementPrivacy(
         rho=rho,
         epsilon=epsilon,

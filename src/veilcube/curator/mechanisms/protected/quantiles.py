@@ -150,7 +150,7 @@ def read_quantiles_from_tree(
 ) -> ReadQuantiles:
     """Measure a tree of counts with noise and read the quantiles off its least-squares estimate."""
     exact = tree.operator.apply(counts)
-    noisy = exact + draw_noise(tree.noise.scale, tree.operator.measurement_shape)
+    noisy = exact + draw_noise(tree.noise.parameter, tree.operator.measurement_shape)
     up_to = np.cumsum(tree.operator.solve(noisy).ravel())
     return _read(up_to, quantiles, quantile_widths(tree, quantiles, confidence))
 
