@@ -26,6 +26,7 @@ from veilcube.curator.mechanisms import (
     staged as staged_tree,
 )
 from veilcube.errors import ReleaseFileError
+from veilcube.laws import DiscreteLaplace, Noise
 from veilcube.planner import Adaptive, Plan
 from veilcube.planner.partition.design import AdaptiveDesign
 from veilcube.planner.staged.design import StagedDesign
@@ -154,9 +155,9 @@ def test_regions_that_look_at_exact_counts_fail(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_second_step_with_five_percent_too_little_noise_fails() -> None:
     class Greedy(AdaptiveDesign):
-        def scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, Fraction]:
-            cells, regions = super().scales(epsilon, sensitivity)
-            return cells, regions * Fraction(95, 100)
+        def laws(self, plan: Plan) -> tuple[Noise, Noise]:
+            cells, regions = super().laws(plan)
+            return cells, DiscreteLaplace(regions.scale * Fraction(95, 100))
 
         def event(self, plan: Plan) -> Event:
             return AdaptiveDesign(**vars(self)).event(plan)

@@ -302,12 +302,12 @@ def _read_promise(
     epsilon: EpsilonLike, delta: EpsilonLike | None, rho: EpsilonLike | None, has_target: bool
 ) -> Promise:
     """Return what is promised; with a target, that of the largest epsilon that can be planned."""
-    named = None if epsilon is DEFAULT_EPSILON else epsilon
-    if not has_target:
-        return Promise.read(DEFAULT_EPSILON if named is None and delta is None and rho is None else named, delta, rho)
-    if named is not None or rho is not None:
-        raise PlanError("epsilon and error cannot both be given, since one follows from the other; leave one out")
-    return _promise_at(Fraction(LARGEST_PLANNED_EPSILON), Fraction(0) if delta is None else read_delta(delta))
+    if has_target:
+        if epsilon is not DEFAULT_EPSILON or rho is not None:
+            raise PlanError("epsilon and error cannot both be given, since one follows from the other; leave one out")
+        return _promise_at(Fraction(LARGEST_PLANNED_EPSILON), Fraction(0) if delta is None else read_delta(delta))
+    is_named = epsilon is not DEFAULT_EPSILON or (delta is None and rho is None)
+    return Promise.read(epsilon if is_named else None, delta, rho)
 
 
 def _promise_at(epsilon: Fraction, delta: Fraction) -> Promise:

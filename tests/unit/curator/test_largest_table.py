@@ -103,7 +103,7 @@ def test_a_ready_plan_is_held_to_the_same_bound() -> None:
     schema = SCHEMAS["two"]
     wide = vc.Marginals(k=1, multipliers=(2**26, 1))
     fair = vc.plan(schema, 100, vc.Marginals(k=1))
-    forged = Plan(schema, wide, wide.operator(schema), fair.epsilon, fair.neighbours, fair.unit, fair.workload)
+    forged = Plan(schema, wide, wide.operator(schema), fair.promise, fair.neighbours, fair.unit, fair.workload)
     outcomes = _outcomes(schema, forged)
     assert len(outcomes) == 1
     assert "could leave 64 bits" in outcomes.pop()

@@ -41,15 +41,16 @@ def test_the_event_of_a_plan_costs_its_epsilon(schema: Schema, epsilon: str) -> 
     chosen = plan(schema, epsilon, Tree())
     assert epsilon_of(chosen.event) == chosen.epsilon
     design = chosen.design
-    paid, steps = chosen.epsilon * design.survey, design.scales(chosen.epsilon, 1)
+    spending = chosen.step_spending
+    paid, steps = chosen.epsilon * design.survey, design.laws(spending)
     for level in design.surveyed:
-        assert paid + sum(1 / scale for scale in design.surveyed_scales(level, chosen.epsilon, 1)) == chosen.epsilon
-    for number, refund in enumerate(design.refund_scales(chosen.epsilon, 1)):
-        paid += 1 / steps[number]
-        assert paid + 1 / refund == chosen.epsilon
-        joint = design.joint_scales(number, chosen.epsilon, 1)
-        assert not joint or paid + sum(1 / scale for scale in joint) == chosen.epsilon
-    assert paid + 1 / steps[-1] == chosen.epsilon
+        assert paid + sum(1 / law.scale for law in design.surveyed_laws(level, spending)) == chosen.epsilon
+    for number, refund in enumerate(design.refund_laws(spending)):
+        paid += 1 / steps[number].scale
+        assert paid + 1 / refund.scale == chosen.epsilon
+        joint = design.joint_laws(number, spending)
+        assert not joint or paid + sum(1 / law.scale for law in joint) == chosen.epsilon
+    assert paid + 1 / steps[-1].scale == chosen.epsilon
 
 
 def test_lines_look_for_rich_nodes_and_survey_where_that_is_cheap() -> None:
