@@ -27,7 +27,7 @@ from veilcube.curator.mechanisms import (
 )
 from veilcube.errors import ReleaseFileError
 from veilcube.laws import DiscreteLaplace, Noise
-from veilcube.planner import Adaptive, Plan
+from veilcube.planner import Adaptive, Plan, Spending
 from veilcube.planner.partition.design import AdaptiveDesign
 from veilcube.planner.staged.design import StagedDesign
 from veilcube.privacy import Event, PrivacyUnit
@@ -86,8 +86,8 @@ class GreedyRefunds(StagedDesign):
     def event(self, plan: Plan) -> Event:
         return StagedDesign(**vars(self)).event(plan)
 
-    def refund_scales(self, epsilon: Fraction, sensitivity: int) -> tuple[Fraction, ...]:
-        return tuple(scale * Fraction(95, 100) for scale in super().refund_scales(epsilon, sensitivity))
+    def refund_laws(self, spending: Spending) -> tuple[Noise, ...]:
+        return tuple(DiscreteLaplace(law.scale * Fraction(95, 100)) for law in super().refund_laws(spending))
 
 
 class GreedyTree(EveryLevel):
