@@ -2,7 +2,7 @@
 
 The noise of a linear answer is Σ w_i X_i with independent discrete Laplace or Gaussian X_i. A strategy gives, exactly
 and at once, the sums of the second, fourth and sixth powers of the weights (they may be millions), and so the cumulants
-k2, k4, k6 of the noise. Its law is taken to be that of m equal Laplace variables of scale a plus a normal variable, with
+k2, k4, k6 of the noise. Its law is taken to be that of m equal Laplace variables of scale a and one normal one, with
 the same three cumulants: a² = k6/(20 k4), m = k4/(12 a⁴) >= 1, not necessarily whole, and the normal part has what is
 left of the variance (never less than nothing: (Σw⁴)² <= Σw² Σw⁶). One weight, equal weights and very many weights are
 exact. As in ``laws.summed_noise``, the noise is first blurred by a uniform variable as wide as the largest weight, here

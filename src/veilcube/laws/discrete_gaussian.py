@@ -148,10 +148,10 @@ class DiscreteGaussian:
         """
         s = self._s
         if s < _SERIES_MEET_AT:
-            return _cumulants_of_pairs(s)
+            return self.variance, *_higher_cumulants_of_pairs(s)
         if s >= _SMALLEST_WITHOUT_WAVES:
             return self.variance, 0.0, 0.0
-        _, fourth, sixth = _cumulants_of_pairs(_dual(s))
+        fourth, sixth = _higher_cumulants_of_pairs(_dual(s))
         return self.variance, (2 * math.pi * s) ** 4 * fourth, -((2 * math.pi * s) ** 6) * sixth
 
     def log_transform(self, z: RealOrComplex) -> RealOrComplex:
@@ -245,6 +245,17 @@ class DiscreteGaussian:
         return high
 
 
+def log_of_one_plus(x: RealOrComplex) -> RealOrComplex:
+    """log(1 + x) to the last digits of x near zero, which numpy's log1p loses where x is complex."""
+    if not np.iscomplexobj(x):
+        return np.log1p(x)
+    square = x.real * (2 + x.real) + x.imag**2
+    # Near zero of 1 + x its square has no digits left, but its size has.
+    with np.errstate(divide="ignore"):
+        size = np.where(square > -0.75, np.log1p(np.maximum(square, -0.75)) / 2, np.log(np.abs(1 + x)))
+    return np.asarray(size + 1j * np.arctan2(x.imag, 1 + x.real))
+
+
 def _dual(s: float) -> float:
     """The parameter of the waves."""
     return 1 / (4 * math.pi**2 * s)
@@ -257,16 +268,16 @@ def _pairs(s: float, reach: float) -> Floats:
     return np.asarray(odds / (1 + odds) ** 2)
 
 
-def _cumulants_of_pairs(s: float) -> tuple[float, float, float]:
+def _higher_cumulants_of_pairs(s: float) -> tuple[float, float]:
     v = 2 * _pairs(s, 0.0)
-    return float(v.sum()), float((v * (1 - 3 * v)).sum()), float((v * (1 - 15 * v + 30 * v * v)).sum())
+    return float((v * (1 - 3 * v)).sum()), float((v * (1 - 15 * v + 30 * v * v)).sum())
 
 
 def _log_transform_of_pairs(s: float, squared_sine: RealOrComplex, reach: float) -> RealOrComplex:
     """K_s(z) from sinh²(z/2), where the real part of z is at most ``reach``."""
     total = np.zeros_like(squared_sine)
     for v in _pairs(s, reach):
-        total += np.log1p(4 * v * squared_sine)
+        total += log_of_one_plus(4 * v * squared_sine)
     return total
 
 

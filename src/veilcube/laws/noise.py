@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilcube.errors import PrivacyError
-from veilcube.laws.discrete_gaussian import DiscreteGaussian, RealOrComplex
+from veilcube.laws.discrete_gaussian import DiscreteGaussian, RealOrComplex, log_of_one_plus
 from veilcube.system import Floats
 
 # Enough for any fraction of 1,100 bits, which is what a ledger keeps.
@@ -144,7 +144,8 @@ class DiscreteLaplace:
 
     def log_transform(self, z: RealOrComplex) -> RealOrComplex:
         """K(z), the logarithm of E exp(z·X), up to multiples of 2πi; the real part of z is below 1/t."""
-        return -np.log1p(-2 * self.variance * np.sinh(z / 2) ** 2)
+        inverse: RealOrComplex = log_of_one_plus(np.multiply(-2 * self.variance, np.sinh(z / 2) ** 2))
+        return -inverse
 
     def tilted(self, c: Floats) -> tuple[Floats, Floats]:
         """Mean and variance K'(c), K''(c) of the law that is weighted by exp(c·x), for real c below 1/t."""

@@ -71,9 +71,8 @@ def _lattice_integral(noise: DiscreteLaplace, terms: Floats, threshold: Floats, 
     nodes = int(np.max(np.ceil(reach * period / (2 * np.pi)))) + 4
     angle = reach[:, np.newaxis] * ((np.arange(nodes) + 0.5) / nodes)
     s = line[:, np.newaxis] + 1j * angle
-    half_sine = np.sinh(s / 2)
-    log_transform = -terms[:, np.newaxis] * np.log1p(-2 * v * half_sine * half_sine)
-    integrand = np.exp(log_transform - s * threshold[:, np.newaxis]) / -np.expm1(-s)
+    exponent = terms[:, np.newaxis] * noise.log_transform(s) - s * threshold[:, np.newaxis]
+    integrand = np.exp(exponent) / -np.expm1(-s)
     return np.asarray(integrand.real.sum(axis=1) * reach / (nodes * np.pi))
 
 

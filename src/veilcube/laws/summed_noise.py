@@ -58,7 +58,7 @@ def half_widths(noise: Noise, terms: ArrayLike, confidence: float) -> Floats:
         block = flat[start : start + _BLOCK]
         exact = rule.exact(np.minimum(block, rule.last_exact))
         if int(block.max()) > rule.last_exact:
-            expanded = _many_term_widths(noise, np.maximum(block, rule.last_exact), error_rate)
+            expanded = _many_term_widths(noise, np.maximum(block, rule.last_exact + 1), error_rate)
             exact = np.where(block <= rule.last_exact, exact, expanded)
         widths[start : start + _BLOCK] = exact
     return widths.reshape(counts.shape)

@@ -11,7 +11,7 @@ import pytest
 import scipy
 
 from veilcube.errors import PrivacyError
-from veilcube.laws import DiscreteGaussian
+from veilcube.laws import DiscreteGaussian, DiscreteLaplace, read_noise
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 SMALL = [Fraction(1, 16), Fraction(1, 10), Fraction(1, 4), Fraction(49, 100), Fraction(1, 2), Fraction(51, 100)]
@@ -209,3 +209,117 @@ def test_the_law_is_immutable_hashable_and_named() -> None:
     assert str(noise) == "discrete Gaussian noise of parameter 7/2"
     with pytest.raises(dataclasses.FrozenInstanceError):
         noise.sigma_squared = Fraction(1)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("s", SMALL, ids=str)
+def test_cumulants_are_those_of_the_brute_force_moments(s: Fraction) -> None:
+    with localcontext() as context:
+        context.prec = 60
+        exact = Decimal(s.numerator) / Decimal(s.denominator)
+        weights = [(x, (-x * x / (2 * exact)).exp()) for x in range(-int(17 * math.sqrt(s)) - 17, int(17 * s) + 34)]
+        total = sum(weight for _, weight in weights)
+        moment2, moment4, moment6 = (sum(x**k * weight for x, weight in weights) / total for k in (2, 4, 6))
+        fourth, sixth = moment4 - 3 * moment2**2, moment6 - 15 * moment4 * moment2 + 30 * moment2**3
+    found = DiscreteGaussian(s).cumulants()
+    assert found[0] == DiscreteGaussian(s).variance == close_to(float(moment2), rel=1e-14)
+    # 60 digits of moments of s = 20 leave cumulants of 1e-160 nothing.
+    assert found[1] == pytest.approx(float(fourth), rel=1e-11, abs=1e-40)
+    assert found[2] == pytest.approx(float(sixth), rel=1e-11, abs=1e-40)
+
+
+@pytest.mark.parametrize("s", [Fraction(2), Fraction(5, 2), Fraction(4), Fraction(2**80)], ids=str)
+def test_higher_cumulants_vanish_as_the_parameter_grows(s: Fraction) -> None:
+    second, fourth, sixth = DiscreteGaussian(s).cumulants()
+    assert second == close_to(float(s), rel=1e-14)
+    assert 0 <= fourth < 4e-13
+    assert -6e-11 < sixth <= 0
+
+
+@pytest.mark.parametrize("s", SMALL, ids=str)
+def test_the_characteristic_function_is_the_mean_cosine(s: Fraction) -> None:
+    x, probability = brute_force(s)
+    theta = np.linspace(-9, 9, 41)
+    expected = (probability * np.cos(np.outer(theta, x))).sum(axis=1)
+    noise = DiscreteGaussian(s)
+    np.testing.assert_allclose(noise.characteristic(theta), expected, atol=1e-13)
+    np.testing.assert_allclose(np.exp(-noise.decay(theta)), expected, atol=1e-13)
+    assert np.abs(DiscreteGaussian(s * Fraction(103, 100)).characteristic(theta) - expected).max() > 1e-4
+
+
+def test_the_characteristic_function_keeps_its_precision_near_zero_and_does_not_underflow() -> None:
+    for s in (Fraction(1, 16), Fraction(1, 2), Fraction(2**80)):
+        noise = DiscreteGaussian(s)
+        theta = np.array([1e-7 / noise.stddev])
+        assert noise.decay(theta)[0] == close_to(theta[0] ** 2 * noise.variance / 2, rel=1e-9)
+    assert DiscreteGaussian(Fraction(10**6)).decay(np.array([math.pi]))[0] == close_to(5e5 * math.pi**2, rel=1e-12)
+
+
+@pytest.mark.parametrize("s", [*SMALL[:8], Fraction(17)], ids=str)
+@pytest.mark.parametrize("c", [-0.7, 0.1, 1.0, 2.5])
+def test_the_tilted_law_has_these_moments_and_this_transform(s: Fraction, c: float) -> None:
+    x, probability = brute_force(s)
+    weight = probability * np.exp(c * x)
+    total = weight.sum()
+    mean = (weight * x).sum() / total
+    noise = DiscreteGaussian(s)
+    assert noise.log_transform(np.array([c]))[0] == close_to(math.log(total), rel=1e-9)
+    found_mean, found_variance = noise.tilted(np.array([c]))
+    assert found_mean[0] == close_to(mean, rel=1e-9)
+    assert found_variance[0] == close_to((weight * (x - mean) ** 2).sum() / total, rel=1e-9)
+    # Theorem 3: how fast its characteristic function falls, on one period and beyond.
+    theta = np.linspace(0, 8, 60)
+    z = c + 1j * theta
+    size = np.abs((probability * np.exp(np.outer(z, x))).sum(axis=1)) / total
+    np.testing.assert_allclose(np.exp(noise.log_transform(z).real) / total, size, rtol=1e-7, atol=1e-12)
+    assert (size <= np.exp(-noise.tilted_step(np.array([c])) * (1 - np.cos(theta))) + 1e-12).all()
+
+
+def test_the_tilt_at_a_whole_mean_has_its_exponent_exactly() -> None:
+    for s in (Fraction(1, 16), Fraction(1, 3), Fraction(3), Fraction(50)):
+        noise = DiscreteGaussian(s)
+        for exponent in (0.5, 3.0, 27.0):
+            c = np.array([noise.farthest_tilt(exponent)])
+            reached = (c * noise.tilted(c)[0] - noise.log_transform(c))[0]
+            assert reached == close_to(round(float(s) * c[0]) ** 2 / (2 * float(s)), rel=1e-9)
+            assert reached >= exponent * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("s", [*SMALL, *LARGE], ids=str)
+def test_it_says_what_every_law_says_of_itself(s: Fraction) -> None:
+    noise = DiscreteGaussian(s)
+    assert (noise.family, noise.is_joint, noise.before) == ("gaussian", False, None)
+    assert noise.parameter == noise.charged == s
+    assert noise.size == close_to(math.sqrt(s), rel=1e-15)
+    fourth, second = noise.cumulants()[1], noise.variance
+    assert fourth / second**2 <= noise.most_kurtosis
+
+
+@pytest.mark.parametrize("s", SMALL, ids=str)
+def test_its_size_is_at_least_the_mean_absolute_noise(s: Fraction) -> None:
+    x, probability = brute_force(s)
+    assert (np.abs(x) * probability).sum() <= DiscreteGaussian(s).size
+
+
+@pytest.mark.parametrize("s", [*SMALL, *LARGE], ids=str)
+def test_json_round_trip_is_exact(s: Fraction) -> None:
+    assert read_noise(DiscreteGaussian(s).to_json()) == DiscreteGaussian(s)
+    assert DiscreteGaussian(Fraction(7, 2)).to_json() == {"kind": "discrete-gaussian", "sigma_squared": "7/2"}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1/2", "1/0", "1.5", "1e999999999", " 1", "1/2/3", "٣", "9" * 101, 3, None], ids=str
+)
+def test_json_with_a_malformed_parameter_is_refused(text: object) -> None:
+    with pytest.raises(PrivacyError, match='exact ratio in text such as "7/2"'):
+        read_noise({"kind": "discrete-gaussian", "sigma_squared": text})
+
+
+@pytest.mark.parametrize("text", ["0", "1/17", "9" * 100])
+def test_json_with_a_parameter_outside_its_range_is_refused(text: str) -> None:
+    with pytest.raises(PrivacyError, match=r"from 1/16 to 2\^80"):
+        read_noise({"kind": "discrete-gaussian", "sigma_squared": text})
+
+
+def test_gaussian_json_is_not_taken_for_laplace_noise() -> None:
+    with pytest.raises(PrivacyError, match="kind of noise is not known"):
+        DiscreteLaplace.from_json(DiscreteGaussian(Fraction(1)).to_json())

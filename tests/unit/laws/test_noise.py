@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veilcube.errors import PrivacyError
-from veilcube.laws.noise import DiscreteLaplace
+from veilcube.laws.noise import DiscreteLaplace, JointLaplace, SharpenedLaplace, read_noise
 
 SMALL_SCALES = [Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(7, 2), Fraction(20)]
 ALL_SCALES = [
@@ -141,3 +141,43 @@ def test_json_of_another_kind_is_refused(document: dict[str, object]) -> None:
 
 def test_text_names_the_law_and_its_exact_scale() -> None:
     assert str(DiscreteLaplace(Fraction(7, 2))) == "discrete Laplace noise of scale 7/2"
+
+
+@pytest.mark.parametrize("kind", [DiscreteLaplace, JointLaplace])
+def test_noise_of_any_kind_is_read_back(kind: type[DiscreteLaplace]) -> None:
+    assert read_noise(kind(Fraction(7, 2)).to_json()) == kind(Fraction(7, 2))
+    sharpened = SharpenedLaplace.of(Fraction(3), Fraction(5))
+    assert read_noise(sharpened.to_json()) == sharpened
+
+
+@pytest.mark.parametrize("document", [{}, {"kind": "gaussian", "scale": "1"}, {"kind": ["discrete-laplace"]}], ids=str)
+def test_noise_of_an_unknown_kind_is_not_read(document: dict[str, object]) -> None:
+    with pytest.raises(PrivacyError, match=r'not known here: only "discrete-laplace", .* "discrete-gaussian" can be'):
+        read_noise(document)
+
+
+@pytest.mark.parametrize("scale", SMALL_SCALES, ids=str)
+def test_it_says_what_every_law_says_of_itself(scale: Fraction) -> None:
+    noise = DiscreteLaplace(scale)
+    assert (noise.family, noise.parameter, noise.size) == ("laplace", scale, float(scale))
+    x, probability = brute_force(scale)
+    assert (np.abs(x) * probability).sum() <= noise.size
+    second, fourth, _ = noise.cumulants()
+    assert noise.most_kurtosis == pytest.approx(fourth / second**2, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", SMALL_SCALES, ids=str)
+@pytest.mark.parametrize("share", [-0.4, 0.1, 0.5])
+def test_the_tilted_law_has_these_moments_and_this_transform(scale: Fraction, share: float) -> None:
+    x, probability = brute_force(scale)
+    noise = DiscreteLaplace(scale)
+    c = share * noise.rate
+    weight = probability * np.exp(c * x)
+    mean = (weight * x).sum() / weight.sum()
+    assert noise.log_transform(np.array([c]))[0] == pytest.approx(math.log(weight.sum()), rel=1e-9)
+    found_mean, found_variance = noise.tilted(np.array([c]))
+    assert found_mean[0] == pytest.approx(mean, rel=1e-9)
+    assert found_variance[0] == pytest.approx((weight * (x - mean) ** 2).sum() / weight.sum(), rel=1e-9)
+    z = c + 1j * np.linspace(0, 8, 30)
+    exact = (probability * np.exp(np.outer(z, x))).sum(axis=1)
+    np.testing.assert_allclose(np.exp(noise.log_transform(z)), exact, rtol=1e-9)
