@@ -65,12 +65,14 @@ def rho_of(event: Event) -> Fraction:
 
     A choice costs epsilon²/2, Gaussian noise d²/(2 sigma²), and both add up. So would independent Laplace noise; but a
     Laplace event may sharpen an earlier one, and then both are one of their epsilons' sum: so these are added up first.
+    What is pure costs no more than half the square of its epsilon (docs/proofs/zcdp.md).
 
     >>> rho_of(SequentialEvent((GaussianEvent(2, Fraction(50)), LaplaceEvent(1, Fraction(10)))))
     Fraction(1, 40)
     """
     total = _cost_in_rho(event)
-    return total.rho + total.laplace**2 / 2
+    cost = total.rho + total.laplace**2 / 2
+    return min(cost, epsilon_of(event) ** 2 / 2) if is_pure(event) else cost
 
 
 @dataclass(frozen=True)

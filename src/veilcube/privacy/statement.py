@@ -172,7 +172,7 @@ class PrivacyStatement:
                 read_event(data["event"]),  # type: ignore[arg-type]
                 str(data["proof"]),
                 None if charged_to is None else str(charged_to),
-                read_ratio(data["delta"]) if "rho" in data else Fraction(0),
+                read_ratio(data["delta"]) if {"delta", "rho"} & set(data) else Fraction(0),
                 read_ratio(data["rho"]) if "rho" in data else None,
             )
         except (KeyError, ValueError, TypeError, AttributeError) as problem:
