@@ -48,7 +48,10 @@ class DensePosterior:
                 joint = joint * _splits(weights[measured.kinds[v]], self.counts[v], self.counts[left])
             for m in range(measured.first[v], measured.first[v + 1]):
                 distance = np.abs(measured.values[m] - step * self.counts[v])
-                joint = joint * np.exp(-distance / measured.scales[m])
+                sigma_squared = 2 * measured.scales[m] ** 2
+                is_normal = bool(measured.is_normal[m])
+                exponent = distance**2 / (2 * sigma_squared) if is_normal else distance / measured.scales[m]
+                joint = joint * np.exp(-exponent)
         self.evidence = float(joint.sum())
         self.joint = joint / self.evidence
         self.step = step

@@ -104,6 +104,11 @@ class DiscreteGaussian:
         """What the noise is on average at most, regardless of its sign: sigma, since E|X| <= sqrt(V) <= sigma."""
         return math.sqrt(self._s)
 
+    @property
+    def laplace_scale(self) -> float:
+        """The scale of continuous Laplace noise of variance sigma², by which noise of both families can be compared."""
+        return math.sqrt(self._s / 2)
+
     @cached_property
     def _s(self) -> float:
         return float(self.sigma_squared)

@@ -90,6 +90,11 @@ class DiscreteLaplace:
         """What the noise is on average at most, regardless of its sign: the scale, since E|X| = 1/sinh(1/t) < t."""
         return float(self.scale)
 
+    @property
+    def laplace_scale(self) -> float:
+        """The scale, by which noise of both families can be compared."""
+        return float(self.scale)
+
     @cached_property
     def rate(self) -> float:
         """1/t, the decay of the log-probability per unit; the law's moment generating function is finite below it."""

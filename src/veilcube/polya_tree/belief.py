@@ -238,7 +238,8 @@ def _weights_of_levels(credit: Floats, even: SplitLaw) -> Floats:
 
 def loop_nodes(measured: MeasuredTree) -> Nodes:
     """Return the tree as the kernels read it."""
-    return Nodes(measured.left, measured.right, measured.kinds, measured.first, measured.values, measured.scales)
+    measurements = measured.values, measured.scales, measured.is_normal
+    return Nodes(measured.left, measured.right, measured.kinds, measured.first, *measurements)
 
 
 def loop_law(law: SplitLaw) -> Law:

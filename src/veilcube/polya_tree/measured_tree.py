@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.laws import joint_variances
+from veilcube.laws import Noise, joint_variances
 from veilcube.operators import SIDES, HalvingTree
 from veilcube.record import NoisyMeasurement, drop_superseded
 from veilcube.system import Floats, Integers
@@ -30,8 +30,9 @@ NEXT_TO_NO_PRECISION = 1e-9
 class NodeValues:
     """Noisy counts of nodes of one level: ``values`` = exact counts + Laplace noise of ``scale``.
 
-    ``variance`` is what least squares takes the noise to have, by default that of the scale. ``decided`` are values
-    by which nodes were chosen to go on.
+    Noise that ``is_normal`` is Gaussian instead, of parameter 2 · scale². ``variance`` is what least squares takes the
+    noise to have, by default that of Laplace noise of the scale. ``decided`` are values by which nodes were chosen to
+    go on.
     """
 
     level: int
@@ -40,6 +41,7 @@ class NodeValues:
     scale: float
     variance: float | None = None
     decided: bool = False
+    is_normal: bool = False
 
     @property
     def noise_variance(self) -> float:
@@ -59,15 +61,48 @@ def node_values(measurements: Sequence[NoisyMeasurement], *, with_variances: boo
     """
     found: list[NodeValues] = []
     kept = drop_superseded(measurements)
+    at_once = _measured_at_once(kept)
     for number, part in enumerate(kept):
         nodes = part.nodes
         if nodes is None:
             raise TypeError("a measurement is not of nodes of a halving tree")
-        is_joint = part.noise.is_joint
-        variance = _variance_in_a_block(kept, number) if with_variances and is_joint else None
-        scale = float(part.noise.parameter)
-        found.append(NodeValues(nodes.level, nodes.chosen, part.values, scale, variance, not is_joint))
+        noise = part.noise
+        variance = noise.variance if is_normal(noise) else None
+        if with_variances and noise.is_joint:
+            variance = _variance_in_a_block(kept, number)
+        decided = not at_once[number]
+        law = noise.laplace_scale, variance, decided, is_normal(noise)
+        found.append(NodeValues(nodes.level, nodes.chosen, part.values, *law))
     return found
+
+
+def is_normal(noise: Noise) -> bool:
+    """Whether the likelihood of a count is that of normal noise."""
+    return noise.family == "gaussian"
+
+
+def _measured_at_once(kept: Sequence[NoisyMeasurement]) -> list[bool]:
+    """Return which measurements are of blocks, all heights of which were measured at once: no one of them decided.
+
+    Joint noise says so. Gaussian noise of a block is like any other, but steps of a staged tree skip levels: only a
+    block has measurements of nodes, of all their halves, and so on down to the cells. (A step whose nodes are all the
+    roots of such blocks counts as theirs: nothing was chosen by it.)
+    """
+    found = [part.noise.is_joint for part in kept]
+    for number in range(len(kept) - 2, -1, -1):
+        here, after = kept[number], kept[number + 1]
+        if is_normal(here.noise) and _is_halved(here, after) and (_level(after) == 0 or found[number + 1]):
+            found[number] = found[number + 1] = True
+    return found
+
+
+def _is_halved(here: NoisyMeasurement, after: NoisyMeasurement) -> bool:
+    """Whether the one measurement is of both halves of all nodes of the other."""
+    nodes, halves = here.nodes, after.nodes
+    if nodes is None or halves is None or halves.level != nodes.level - 1:
+        return False
+    parents = nodes.tree.ancestors(halves.level, nodes.level)[halves.chosen]
+    return np.array_equal(parents, np.repeat(nodes.chosen, 2))
 
 
 def _variance_in_a_block(kept: Sequence[NoisyMeasurement], number: int) -> float:
@@ -97,8 +132,8 @@ class MeasuredTree:
     """A binary tree, parents before children, whose leaves hold no measured node.
 
     ``left`` and ``right`` are the children, NONE if there is none; ``level`` is each node's level in the halving tree
-    and ``rank`` its number there. Node v was measured as ``values[first[v]:first[v+1]]``, with those ``scales``, and
-    ``variances`` are what least squares takes their noises to have.
+    and ``rank`` its number there. Node v was measured as ``values[first[v]:first[v+1]]``, with those ``scales``;
+    ``variances`` are what least squares takes their noises to have, and ``is_normal`` tells Gaussian ones.
     """
 
     tree: HalvingTree
@@ -110,6 +145,7 @@ class MeasuredTree:
     values: Floats
     scales: Floats
     variances: Floats
+    is_normal: "Booleans"
 
     @classmethod
     def of(cls, tree: HalvingTree, measured: Sequence[NodeValues]) -> "MeasuredTree":
@@ -129,8 +165,9 @@ class MeasuredTree:
         variances = np.concatenate([np.full(part.values.size, part.noise_variance) for part in measured])
         decided = np.concatenate([np.full(part.values.size, part.decided) for part in measured])
         variances[decided & (left[owner] != NONE)] *= DOUBT_OF_WHAT_DECIDED
-        rank = np.concatenate(members[::-1])
-        return cls(tree, left, right, level, rank, first, values[order], scales[order], variances[order])
+        normal = np.concatenate([np.full(part.values.size, part.is_normal) for part in measured])
+        nodes = left, right, level, np.concatenate(members[::-1])
+        return cls(tree, *nodes, first, values[order], scales[order], variances[order], normal[order])
 
     @cached_property
     def heights(self) -> tuple[Integers, ...]:
@@ -247,11 +284,12 @@ def _chosen(measured: MeasuredTree, nodes: Integers, most: int) -> Integers:
 def _restricted(measured: MeasuredTree, is_kept: Booleans) -> MeasuredTree:
     owner = np.repeat(np.arange(measured.left.size), np.diff(measured.first))
     rows = np.flatnonzero(is_kept[owner])
-    owner, values, scales = owner[rows], measured.values[rows], measured.scales[rows]
+    owner, values = owner[rows], measured.values[rows]
     level, rank = measured.level[owner], measured.rank[owner]
+    laws, law_of = np.unique(np.stack([measured.scales[rows], measured.is_normal[rows]]), axis=1, return_inverse=True)
     parts = []
-    for scale in np.unique(scales):
-        for height in np.unique(level[scales == scale]):
-            here = np.flatnonzero((level == height) & (scales == scale))
-            parts.append(NodeValues(int(height), rank[here], values[here], float(scale)))
+    for number, (scale, normal) in enumerate(laws.T):
+        for height in np.unique(level[law_of == number]):
+            here = np.flatnonzero((level == height) & (law_of == number))
+            parts.append(NodeValues(int(height), rank[here], values[here], float(scale), is_normal=bool(normal)))
     return MeasuredTree.of(measured.tree, parts)

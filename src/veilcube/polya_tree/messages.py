@@ -14,6 +14,7 @@ counts lie in it; atoms are added to each row.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilcube.polya_tree.split_law import READY_ROWS, Law, fill_row, fill_shares
 from veilcube.polya_tree.triple_products import dot, dot_atoms, dot_between, spread, spread_atoms, spread_between
@@ -132,7 +133,11 @@ FIRST_WIDTH = 256
 
 
 class Nodes(NamedTuple):
-    """The tree, as the kernels read it: children, class of the split law, and measurements."""
+    """The tree, as the kernels read it: children, class of the split law, and measurements.
+
+    A scale t makes a likelihood of exp(-|x - y|/t), or of exp(-((x - y)/(2t))²) where noise is normal: the variance
+    is 2t² both times.
+    """
 
     left: Integers
     right: Integers
@@ -140,6 +145,7 @@ class Nodes(NamedTuple):
     first: Integers
     values: Floats
     scales: Floats
+    is_normal: NDArray[np.bool_]
 
 
 class Grid(NamedTuple):
@@ -161,6 +167,7 @@ class Windows(NamedTuple):
 def plan_windows(group: Integers, nodes: Nodes, windows: Windows, grid: Grid) -> None:
     """Bound the window of each node by its children's windows and by the reach of its own measurements."""
     step, scales_away = grid.step, -np.log(grid.trimmed)
+    scales_away_if_normal = 2.0 * np.sqrt(scales_away)
     for v in group:
         low, high = 0, NO_BOUND
         if nodes.left[v] >= 0:
@@ -171,7 +178,8 @@ def plan_windows(group: Integers, nodes: Nodes, windows: Windows, grid: Grid) ->
         near, far = 0, NO_BOUND
         sharpest, its_near, its_far = np.inf, near, far
         for m in range(nodes.first[v], nodes.first[v + 1]):
-            value, reach = max(nodes.values[m], 0.0), scales_away * nodes.scales[m]
+            away = scales_away_if_normal if nodes.is_normal[m] else scales_away
+            value, reach = max(nodes.values[m], 0.0), away * nodes.scales[m]
             lowest, highest = max(0, int(np.floor((value - reach) / step))), int(np.ceil((value + reach) / step))
             near, far = max(near, lowest), min(far, highest)
             if nodes.scales[m] < sharpest:
@@ -274,6 +282,10 @@ def _weigh(v: int, nodes: Nodes, start: int, count: int, step: float, message: F
         return
     exponents = np.zeros(count)
     for m in range(nodes.first[v], nodes.first[v + 1]):
+        if nodes.is_normal[m]:
+            for x in range(count):
+                exponents[x] += ((nodes.values[m] - step * (start + x)) / (2.0 * nodes.scales[m])) ** 2
+            continue
         for x in range(count):
             exponents[x] += abs(nodes.values[m] - step * (start + x)) / nodes.scales[m]
     least = exponents.min()

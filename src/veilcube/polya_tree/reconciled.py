@@ -11,7 +11,7 @@ If the prior suits the data, p errs uncorrelated with d = u - p (or p could be i
 E d² = V_u - V_p =: W; if it does not, p has a bias b and E d² = W + b² (for normal noise, Stein's unbiased risk
 estimate). Biases of like coefficients are normal with variance r W, r drawn from SIZES with weights that are learned
 from all coefficients of a group; noise that is a sum of few Laplace terms is normal with a gamma-distributed variance g
-of shape LAPLACE_TERMS. The part ω d with ω = E r/(g+r) is bias.
+of shape LAPLACE_TERMS, and g = 1 for sums of Gaussian terms. The part ω d with ω = E r/(g+r) is bias.
 """
 
 from dataclasses import dataclass
@@ -45,9 +45,10 @@ class PriorBias:
     variance: Floats
 
 
-def prior_bias(differences: Floats, noise: Floats, groups: Integers) -> PriorBias:
+def prior_bias(differences: Floats, noise: Floats, groups: Integers, *, is_normal: bool = False) -> PriorBias:
     """Tell bias from noise: ``differences`` d with noise variances W, by groups of like ones."""
-    squares, (chances, shares, squared_shares, left) = np.square(differences), _by_size(differences, noise)
+    squares, by_size = np.square(differences), _by_size(differences, noise, is_normal)
+    chances, shares, squared_shares, left = by_size
     weights = np.tile(PRIOR / PRIOR.sum(), (int(groups.max()) + 1, 1))
     _learn_weights(chances, groups, PRIOR_COEFFICIENTS * PRIOR / PRIOR.sum(), weights)
     belief = chances * weights[groups]
@@ -74,9 +75,9 @@ def _learn_weights(chances: Floats, groups: Integers, before: Floats, weights: F
             weights[group] = seen[group] / seen[group].sum()
 
 
-def _by_size(differences: Floats, noise: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+def _by_size(differences: Floats, noise: Floats, is_normal: bool) -> tuple[Floats, Floats, Floats, Floats]:
     """Return, for each difference and size r: its likelihood, the means of ω and ω², and the variance left, over W."""
-    variances, masses = _gamma_quadrature()
+    variances, masses = (np.ones(1), np.ones(1)) if is_normal else _gamma_quadrature()
     standard = np.square(np.minimum(np.abs(differences) / np.sqrt(noise), FARTHEST))[:, None]
     found = np.zeros((4, differences.size, SIZES.size))
     # Likelihoods are relative to the best of each difference, so that none of a far one vanishes.
@@ -127,13 +128,14 @@ class Differences:
     apart: Floats
     of_plain: Floats
     of_posterior: Floats
+    is_normal: bool = False
 
     @property
     def noise(self) -> Floats:
         """W, the variance of d if the prior suits."""
         least = LEAST_NOISE * self.of_plain + NEXT_TO_NOTHING
         levels = self.bands.levels.max(axis=1)
-        is_fine = self.bands.is_line & (2 * levels > levels.max())
+        is_fine = self.bands.is_line & (2 * levels > levels.max()) & (not self.is_normal)
         followed = np.where(is_fine, FOLLOWED_ON_A_LINE, 1.0)
         return np.maximum(self.of_plain - followed * self.of_posterior, least)
 
@@ -182,7 +184,8 @@ class Reconciled:
         self.least_squares = TreeLeastSquares.of(belief.measured)
         self.plain: Floats = belief.spread(self.least_squares.counts[None])[0]
         self.differences = self._draw(means)
-        self.bias: PriorBias = prior_bias(self.differences.apart, self.differences.noise, self.differences.bands.groups)
+        apart, groups = self.differences.apart, self.differences.bands.groups
+        self.bias: PriorBias = prior_bias(apart, self.differences.noise, groups, is_normal=self.differences.is_normal)
         correction = self.differences.bands.inverse((self.bias.share * self.differences.apart)[None])[0]
         self.cells: Floats = means + correction
 
@@ -200,7 +203,8 @@ class Reconciled:
                 of_plain += np.square(bands.forward(errors)).sum(axis=0)
                 self._plain_drawn[numbers] = errors
         apart = bands.forward((self.plain - means)[None])[0]
-        return Differences(bands, apart, of_plain / PLAIN_DRAWS, of_posterior / DRAWS)
+        is_normal = bool(belief.measured.is_normal.all())
+        return Differences(bands, apart, of_plain / PLAIN_DRAWS, of_posterior / DRAWS, is_normal)
 
     @cached_property
     def errors(self) -> Draws:

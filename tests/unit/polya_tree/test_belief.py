@@ -1,5 +1,7 @@
 """Belief propagation against a list of all tables, and what it makes of measurements that no table explains."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -52,17 +54,27 @@ CASES = {
 }
 
 
-def both(name: str, seed: int) -> tuple[Belief, DensePosterior]:
+def normal(parts: list[NodeValues], which: slice = slice(None)) -> list[NodeValues]:
+    """Return the parts, some of them with Gaussian noise of the same variance."""
+    chosen = set(range(len(parts))[which])
+    return [replace(part, is_normal=number in chosen) for number, part in enumerate(parts)]
+
+
+LAWS = {"Laplace": slice(0, 0), "Gaussian": slice(None), "both": slice(0, None, 2)}
+
+
+def both(name: str, seed: int, law_of: str = "Laplace") -> tuple[Belief, DensePosterior]:
     tree, parts, most = CASES[name]
-    measured = MeasuredTree.of(tree, parts)
+    measured = MeasuredTree.of(tree, normal(parts, LAWS[law_of]))
     law = random_law(tree.classes, seed)
     return propagate(measured, law), DensePosterior(measured, law.weights, 1.0, most)
 
 
+@pytest.mark.parametrize("law_of", LAWS)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("name", CASES)
-def test_means_and_posteriors_of_all_nodes_are_those_of_all_tables_listed(name: str, seed: int) -> None:
-    belief, dense = both(name, seed)
+def test_means_and_posteriors_of_all_nodes_are_those_of_all_tables_listed(name: str, seed: int, law_of: str) -> None:
+    belief, dense = both(name, seed, law_of)
     for v in range(belief.means.size):
         assert belief.means[v] == pytest.approx(dense.mean(v), abs=1e-4 * dense.mean(0))
         window = slice(belief.windows.offset[v], belief.windows.offset[v] + belief.windows.length[v])
@@ -71,10 +83,12 @@ def test_means_and_posteriors_of_all_nodes_are_those_of_all_tables_listed(name: 
         np.testing.assert_allclose(found, dense.chances(v), atol=1e-4)
 
 
+@pytest.mark.parametrize("law_of", LAWS)
 @pytest.mark.parametrize("counts", [(140, 120), (14, 190), (200, 11), (60, 75)])
-def test_large_counts_have_the_posterior_of_all_tables_listed(counts: tuple[int, int]) -> None:
+def test_large_counts_have_the_posterior_of_all_tables_listed(counts: tuple[int, int], law_of: str) -> None:
     tree = tree_of(2)
-    measured = MeasuredTree.of(tree, [values(1, [0], [sum(counts) + 6], 2.5), values(0, [0, 1], list(counts), 3.0)])
+    parts = [values(1, [0], [sum(counts) + 6], 2.5), values(0, [0, 1], list(counts), 3.0)]
+    measured = MeasuredTree.of(tree, normal(parts, LAWS[law_of]))
     law = random_law(tree.classes, 5)
     belief, dense = propagate(measured, law), DensePosterior(measured, law.weights, 2.0, 125)
     assert belief.step == 2.0

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from support.halving_trees import TREES
-from veilcube.laws.noise import DiscreteLaplace
+from veilcube.laws import DiscreteGaussian, DiscreteLaplace
 from veilcube.operators import IdentityOperator, NodeCounts
 from veilcube.polya_tree import MeasuredTree, NodeValues, node_values
-from veilcube.polya_tree.measured_tree import NONE
+from veilcube.polya_tree.measured_tree import NONE, thinned
 from veilcube.record import NoisyMeasurement
 
 
@@ -84,3 +84,30 @@ def test_measurements_of_nodes_are_read_and_others_refused() -> None:
     cells = NoisyMeasurement(IdentityOperator((11,), ("a",)), np.zeros(11, np.int64), noise)
     with pytest.raises(TypeError, match="not of nodes"):
         node_values([nodes, cells])
+
+
+def gaussian(level: int, nodes: list[int], sigma_squared: int) -> NoisyMeasurement:
+    operator = NodeCounts(TREES["power of two"], level, len(nodes), np.array(nodes))
+    return NoisyMeasurement(operator, np.zeros(len(nodes), np.int64), DiscreteGaussian(Fraction(sigma_squared)))
+
+
+def test_gaussian_noise_is_read_by_its_variance_and_keeps_its_law_in_a_thinned_tree() -> None:
+    (found,) = node_values([gaussian(0, list(range(16)), 8)])
+    assert (found.scale, found.noise_variance, found.is_normal) == (2.0, pytest.approx(8.0), True)
+    laplace = values(1, list(range(8)), [1] * 8, 2.0)
+    measured = MeasuredTree.of(TREES["power of two"], [found, laplace])
+    small = thinned(measured, 2)
+    assert 0 < small.is_normal.sum() < measured.is_normal.sum() == 16
+    assert (small.level[np.repeat(np.arange(small.left.size), np.diff(small.first))] == 0).tolist() == list(
+        small.is_normal
+    )
+
+
+def test_gaussian_values_decide_unless_all_of_a_block_is_measured_at_once() -> None:
+    look, block = gaussian(3, [0, 1], 9), [gaussian(2, [0, 1], 5), gaussian(1, [0, 1, 2, 3], 6)]
+    cells = gaussian(0, list(range(8)), 7)
+    decided = [part.decided for part in node_values([look, *block, cells])]
+    assert decided == [True, False, False, False]
+    # Halves of some nodes only are no block, and neither are nodes without their cells.
+    assert all(part.decided for part in node_values([look, gaussian(2, [0, 3], 5), *block[1:], gaussian(0, [0], 7)]))
+    assert all(part.decided for part in node_values([look, *block]))

@@ -47,6 +47,16 @@ def test_corrected_values_err_as_far_as_the_variance_says(ratio: float) -> None:
     assert np.mean(errors**2) < min(ratio, 1.0)  # better than either alone
 
 
+def test_under_gaussian_noise_corrected_values_err_as_the_variance_says_and_five_deviations_are_bias() -> None:
+    bias, noise = np.sqrt(8.0) * RANDOM.normal(size=20_000), RANDOM.normal(size=20_000)
+    found = prior_bias(bias + noise, np.ones(20_000), one_group(20_000), is_normal=True)
+    errors = bias - found.share * (bias + noise)
+    assert np.mean(errors**2) == pytest.approx(found.variance.mean(), rel=0.05)
+    far = np.concatenate([RANDOM.normal(size=990), np.full(10, 5.0)])
+    shares = [prior_bias(far, np.ones(1000), one_group(1000), is_normal=law).share[990:].min() for law in (False, True)]
+    assert shares[1] > 0.8 > shares[0] + 0.1  # long tails explain what normal noise cannot
+
+
 def test_what_is_found_does_not_depend_on_the_unit_or_the_sign() -> None:
     differences, noise = noise_of(50) * 3, RANDOM.uniform(0.5, 2, 50)
     found = prior_bias(differences, noise, one_group(50))

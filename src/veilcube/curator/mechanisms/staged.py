@@ -11,7 +11,6 @@ measured again or on several levels has independent noise: docs/proofs/gaussian-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -74,7 +73,7 @@ class StagedTreeMechanism(MechanismFor[StagedDesign]):
             refinement.look(level, active, law)
             if step == len(refunds) or not active.size:
                 break
-            threshold = design.thresholds[step] * _unit_of(law)
+            threshold = design.thresholds[step] * law.laplace_scale
             stops = refinement.stops(level, active, threshold)
             refinement.refund(level, active[stops], design.small * threshold, refunds[step])
             goes_on = active[~stops]
@@ -85,11 +84,6 @@ class StagedTreeMechanism(MechanismFor[StagedDesign]):
                 goes_on = goes_on[~is_rich]
             active = _children(tree, level, goes_on, design.levels[step + 1])
         return refinement.published
-
-
-def _unit_of(law: Noise) -> float:
-    """Return the scale of Laplace noise, or of one with the variance that a Gaussian law claims."""
-    return law.size if law.family == "laplace" else law.size / sqrt(2)
 
 
 def _without_surveyed(refinement: "_Course", design: StagedDesign, active: Integers, spending: Spending) -> Integers:

@@ -30,7 +30,7 @@ from veilcube.operators import (
     levels_of_fanouts,
     node_multipliers,
 )
-from veilcube.polya_tree import WIDENING, Belief, MeasuredTree, NodeValues, Reconciled, learn, node_values
+from veilcube.polya_tree import WIDENING, Belief, MeasuredTree, NodeValues, Reconciled, is_normal, learn, node_values
 from veilcube.record import NoisyMeasurement, ReleaseRecord
 from veilcube.schema import Region
 from veilcube.system import Floats, Integers
@@ -66,8 +66,9 @@ def measured_tree(record: ReleaseRecord) -> MeasuredTree:
         return _tree_of_axis(axis, first)
     tree = HalvingTree.of(record.schema)
     counts = first.values.reshape(-1)[tree.order]
-    cells = NodeValues(0, np.arange(tree.cells), counts, float(first.noise.parameter), first.noise.variance)
-    return MeasuredTree.of(tree, [cells])
+    noise = first.noise
+    law = noise.laplace_scale, noise.variance, False, is_normal(noise)
+    return MeasuredTree.of(tree, [NodeValues(0, np.arange(tree.cells), counts, *law)])
 
 
 def _tree_of_axis(axis: TreeAxis, measurement: NoisyMeasurement) -> MeasuredTree:
@@ -82,13 +83,14 @@ def _tree_of_axis(axis: TreeAxis, measurement: NoisyMeasurement) -> MeasuredTree
     multipliers = np.concatenate([inner, np.full(cells.size, axis.multipliers[-1])])
     differing = tree.positions[first] ^ tree.positions[last]
     levels = np.array([int(bits).bit_length() for bits in differing], dtype=np.int64)
-    values, scale = measurement.values / multipliers, float(measurement.noise.parameter)
+    values, noise = measurement.values / multipliers, measurement.noise
     parts = []
     for level, multiplier in np.unique(np.stack([levels, multipliers.astype(np.int64)], axis=1), axis=0):
         rows = np.flatnonzero((levels == level) & (multipliers == multiplier))
         nodes = np.searchsorted(tree.starts(int(level)), first[rows])
-        variance = measurement.noise.variance / float(multiplier) ** 2
-        parts.append(NodeValues(int(level), nodes, values[rows], scale / float(multiplier), variance))
+        variance = noise.variance / float(multiplier) ** 2
+        law = noise.laplace_scale / float(multiplier), variance, False, is_normal(noise)
+        parts.append(NodeValues(int(level), nodes, values[rows], *law))
     return MeasuredTree.of(tree, parts)
 
 
