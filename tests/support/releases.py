@@ -1,6 +1,7 @@
 """Releases for tests: with seeded noise, or with none, so that answers can be compared with the truth."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ from veilcube.analyst import Release
 from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms import StagedTreeMechanism, mechanism_for
-from veilcube.curator.sampling import discrete_laplace, joint_laplace, sharpened_laplace
+from veilcube.curator.sampling import discrete_gaussian, discrete_laplace, joint_laplace, sharpened_laplace
 from veilcube.planner import Plan, plan
 from veilcube.record import ReleaseRecord
 from veilcube.schema import Schema
@@ -24,14 +25,23 @@ def release_of(
     return release_by_plan(Cube(schema, counts), plan(schema, epsilon, strategy), seed)
 
 
+def gaussian_release_of(
+    schema: Schema, counts: ArrayLike, rho: object = 1, seed: int | None = None, strategy: object = "identity"
+) -> Release:
+    """Return a release of given counts with Gaussian noise, whichever noise the planner would take for the promise."""
+    chosen = replace(plan(schema, strategy=strategy, rho=rho), family="gaussian")
+    return release_by_plan(Cube(schema, counts), chosen, seed)
+
+
 def release_by_plan(cube: Cube, chosen: Plan, seed: int | None = None) -> Release:
     """Return a release of a cube by a plan that exists already."""
     mechanism = mechanism_for(chosen)
     claim = mechanism.claim(chosen)
     source = None if seed is None else SeededWords(seed)
+    sample = discrete_gaussian if chosen.family == "gaussian" else discrete_laplace
 
-    def draw(scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        return np.zeros(shape, dtype=np.int64) if source is None else discrete_laplace(scale, shape, source=source)
+    def draw(parameter: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        return np.zeros(shape, dtype=np.int64) if source is None else sample(parameter, shape, source=source)
 
     def draw_jointly(scales: Sequence[Fraction], trees: int) -> NDArray[np.int64]:
         none = np.zeros((trees, 2 ** (len(scales) - 1)), dtype=np.int64)

@@ -1,8 +1,8 @@
-"""The examples of Linear Refinement (PAKDD 2013) with the corrected rho, and the bars of refinement.
+"""The examples of Linear Refinement (PAKDD 2013) with the corrected loss, and the bars of refinement.
 
 Run: python -m benchmarks.papers.refinement [--quick] [--only privacy] [--out DIR]
 
-privacy   Example 1 (2 epsilon), the appendix ((k+1) epsilon / 2) and the grades: rho by the linear program, beside the
+privacy   Example 1 (2 epsilon), the appendix ((k+1) epsilon / 2) and the grades: the loss by the linear program, beside the
           densities of refined answers, simulated, under two neighbouring tables
 gains     what common facts leave of the variance of cells, ranges and marginals, by strategy
 errors    refined beside unrefined answers on four tables: true equalities, and inequalities

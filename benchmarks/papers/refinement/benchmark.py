@@ -62,10 +62,16 @@ def run_privacy(findings: Findings) -> None:
     ratios = [ratio for example in privacy.examples() for ratio in privacy.simulate(example, findings.size.draws)]
     write_csv(findings.folder / "privacy.csv", ratios)
     rows = [
-        (one.example, f"{one.place:g}", f"{one.simulated:.3f} ± {one.stderr:.3f}", f"{one.exact:.3f}", f"{one.rho:.3f}")
+        (
+            one.example,
+            f"{one.place:g}",
+            f"{one.simulated:.3f} ± {one.stderr:.3f}",
+            f"{one.exact:.3f}",
+            f"{one.loss:.3f}",
+        )
         for one in ratios
     ]
-    findings.show("log ratio of the densities, epsilon 1", ("example", "at", "simulated", "exact", "rho"), rows)
+    findings.show("log ratio of the densities, epsilon 1", ("example", "at", "simulated", "exact", "loss"), rows)
     findings.verdicts += privacy.judge_privacy(ratios)
 
 

@@ -1,4 +1,4 @@
-"""The paper's examples: rho by the linear program beside densities of refined answers under two neighbouring tables."""
+"""The paper's examples: the loss by the linear program beside densities of refined answers under two neighbouring tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Ratio:
     simulated: float
     stderr: float
     exact: float
-    rho: float
+    loss: float
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Example:
     weights: tuple[float, ...]
     scale: float
     shift: float
-    rho: float
+    loss: float
     log_density: Callable[[Floats], Floats]
     places: tuple[float, ...]
 
@@ -54,7 +54,7 @@ class Example:
 def examples() -> tuple[Example, ...]:
     """Return Example 1 and the appendix for two k, at epsilon 1."""
     first = vc.refinement_privacy(B=[1, 1], pairs=[([1, 0], [0, 0])], epsilon=1.0, coordinates=[0])
-    found = [Example("Example 1", (0.5, -0.5), 1.0, 1.0, first.rho, lambda z: _two(z, 0.5), (1.5, 2.5, 3.5))]
+    found = [Example("Example 1", (0.5, -0.5), 1.0, 1.0, first.loss, lambda z: _two(z, 0.5), (1.5, 2.5, 3.5))]
     for k in (2, 5):
         share = 1 / (k + 1)
         check = vc.refinement_privacy(
@@ -66,7 +66,7 @@ def examples() -> tuple[Example, ...]:
             coordinates=[0],
         )
         density = _density_of_two(2 * share)
-        found.append(Example(f"appendix, k = {k}", (share, share), 2.0, 1.0, check.rho, density, (1.0, 1.75, 2.5)))
+        found.append(Example(f"appendix, k = {k}", (share, share), 2.0, 1.0, check.loss, density, (1.0, 1.75, 2.5)))
     return tuple(found)
 
 
@@ -98,20 +98,22 @@ def simulate(example: Example, draws: int) -> list[Ratio]:
     ]
     exact = np.log(masses[0] / masses[1])
     rows = zip(example.places, logs.tolist(), stderr.tolist(), exact.tolist(), strict=True)
-    return [Ratio(example.name, *row, example.rho) for row in rows]
+    return [Ratio(example.name, *row, example.loss) for row in rows]
 
 
 def judge_privacy(ratios: list[Ratio]) -> list[Verdict]:
-    """Return rho beside the paper's, the simulated densities beside the exact ones, and the grades."""
+    """Return the loss beside the paper's, the simulated densities beside the exact ones, and the grades."""
     wanted = {"Example 1": 2.0, "appendix, k = 2": 1.5, "appendix, k = 5": 3.0}
     found = [
-        Verdict(PART, f"{one.name}: rho / epsilon", one.rho, low=wanted[one.name] - 1e-7, high=wanted[one.name] + 1e-7)
+        Verdict(
+            PART, f"{one.name}: loss / epsilon", one.loss, low=wanted[one.name] - 1e-7, high=wanted[one.name] + 1e-7
+        )
         for one in examples()
     ]
     worst = max(abs(one.simulated - one.exact) / one.stderr for one in ratios)
     found.append(Verdict(PART, "log ratios, simulated against exact", worst, "standard errors", high=LARGEST_ERROR))
-    beyond = max(one.simulated - 3 * one.stderr - one.rho for one in ratios)
-    found.append(Verdict(PART, "log ratios beyond rho", max(beyond, 0.0), high=0.0))
+    beyond = max(one.simulated - 3 * one.stderr - one.loss for one in ratios)
+    found.append(Verdict(PART, "log ratios beyond the loss", max(beyond, 0.0), high=0.0))
     return found + _judge_grades()
 
 
@@ -124,6 +126,6 @@ def _judge_grades() -> list[Verdict]:
     off = float(np.abs(refined.value - REFINED_GRADES).max())
     return [
         Verdict(PART, "grades: largest difference from the exact refinement", off, high=1e-7),
-        Verdict(PART, "grades, definitions only: rho / epsilon", safe.rho, high=1 + 1e-9, note=safe.explanation[0]),
-        Verdict(PART, "grades, with 'A + B = 80': rho / epsilon", whole.rho, note=whole.explanation[0]),
+        Verdict(PART, "grades, definitions only: loss / epsilon", safe.loss, high=1 + 1e-9, note=safe.explanation[0]),
+        Verdict(PART, "grades, with 'A + B = 80': loss / epsilon", whole.loss, note=whole.explanation[0]),
     ]

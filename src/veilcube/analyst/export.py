@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate import Estimate
 from veilcube.errors import QueryError
+from veilcube.privacy import PrivacyStatement
 from veilcube.record import ReleaseRecord
 from veilcube.schema import Attribute, Ordinal, WholeNumbers
 from veilcube.system import atomic_file, require_cells
@@ -41,8 +42,15 @@ def cells_to_xarray(record: ReleaseRecord, estimate: Estimate) -> "xr.DataArray"
         dims=record.schema.names,
         coords={attribute.name: np.array(_axis_values(attribute)) for attribute in record.schema},
         name="count",
-        attrs={"privacy": record.statement.words, "epsilon": float(record.statement.epsilon)},
+        attrs={"privacy": record.statement.words, **_promised(record.statement)},
     )
+
+
+def _promised(statement: PrivacyStatement) -> dict[str, float]:
+    """Return what is promised in numbers: epsilon, and where it is not promised alone, delta and rho."""
+    if statement.rho is None:
+        return {"epsilon": float(statement.epsilon)}
+    return {"epsilon": float(statement.epsilon), "delta": float(statement.delta), "rho": float(statement.rho)}
 
 
 def cells_to_pandas(record: ReleaseRecord, estimate: Estimate, confidence: float) -> "pd.DataFrame":

@@ -8,21 +8,21 @@ from benchmarks.papers.ispe.data import made_tables
 from benchmarks.papers.refinement import benchmark, errors, gains, privacy, speed
 
 
-def test_rho_of_the_examples_is_the_papers() -> None:
-    assert [round(one.rho, 9) for one in privacy.examples()] == [2.0, 1.5, 3.0]
+def test_the_loss_of_the_examples_is_the_papers() -> None:
+    assert [round(one.loss, 9) for one in privacy.examples()] == [2.0, 1.5, 3.0]
 
 
 def test_simulated_densities_follow_the_exact_ones() -> None:
     ratios = [ratio for example in privacy.examples() for ratio in privacy.simulate(example, 1_000_000)]
     assert all(abs(one.simulated - one.exact) < 5 * one.stderr for one in ratios)
-    assert all(one.exact < one.rho for one in ratios)
+    assert all(one.exact < one.loss for one in ratios)
     assert all(verdict.word in ("", "reached") for verdict in privacy.judge_privacy(ratios))
 
 
-def test_a_wrong_rho_is_missed() -> None:
-    wrong = privacy.Ratio("Example 1", 3.5, 1.7, 0.01, 1.7, rho=1.0)
+def test_a_wrong_loss_is_missed() -> None:
+    wrong = privacy.Ratio("Example 1", 3.5, 1.7, 0.01, 1.7, loss=1.0)
     words = {verdict.what: verdict.word for verdict in privacy.judge_privacy([wrong])}
-    assert words["log ratios beyond rho"] == "MISSED"
+    assert words["log ratios beyond the loss"] == "MISSED"
 
 
 @pytest.mark.parametrize("table", made_tables(), ids=lambda table: table.name)

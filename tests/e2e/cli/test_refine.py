@@ -38,7 +38,7 @@ def test_json_holds_answers_facts_check_and_statement(file: str, call: Call) -> 
     assert found["facts"] == [{"sentence": "total = 2400", "source": "exact private statistic"}]
     assert found["results"][0]["after"]["stddev"] < found["results"][0]["before"]["stddev"]
     assert found["check"]["dangerous"] == ["total = 2400"]
-    assert found["privacy"]["refinement"] == {"exact_facts": ["total = 2400"], "rho": None}
+    assert found["privacy"]["refinement"] == {"exact_facts": ["total = 2400"], "loss": None, "rho": None}
 
 
 def test_a_check_explains_which_fact_is_dangerous_and_why(file: str, call: Call, tmp_path: Path) -> None:

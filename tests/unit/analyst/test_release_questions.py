@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from support.releases import release_of
+from support.releases import gaussian_release_of, release_of
 from veilcube.analyst import DateAnswer
 from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.query import Answer, Answers, Workload
@@ -120,6 +120,15 @@ def test_cdf_rises_to_one() -> None:
     assert (np.diff(answers.value) >= 0).all()
     assert answers.value[-1] == 1
     assert ((answers.low <= answers.value) & (answers.value <= answers.high)).all()
+
+
+def test_labelled_arrays_say_what_is_promised() -> None:
+    assert RELEASE.to_xarray().attrs.keys() == {"privacy", "epsilon"}
+    release = gaussian_release_of(SCHEMA, COUNTS, rho="1/8")
+    promised = release.to_xarray().attrs
+    assert (promised["rho"], promised["delta"]) == (0.125, 1e-9)
+    assert promised["epsilon"] == float(release.privacy.epsilon)
+    assert "rho = 0.125" in promised["privacy"]
 
 
 def test_exports_hold_every_cell(tmp_path: Path) -> None:

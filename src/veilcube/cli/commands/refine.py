@@ -150,7 +150,8 @@ def _described(file: Path, facts: Sequence[Fact], verdict: RefinementPrivacy) ->
             "is_post_processing": verdict.is_post_processing,
             "dangerous": list(verdict.dangerous),
             "epsilon": verdict.epsilon,
-            "rho": verdict.rho,
+            "loss": verdict.loss,
+            "rho": verdict.rho,  # the loss under its earlier name
             "explanation": list(verdict.explanation),
         },
     }

@@ -32,15 +32,15 @@ def test_a_sum_of_counts_beside_a_fact_without_names_is_imposed_as_one_fact() ->
 
 def test_a_fact_that_changes_is_seen_beside_an_answer_in_a_large_unit() -> None:
     check = vc.refinement_privacy("n = 5", names=["n", "income"], pairs=[([5, 1e9], [4, 0])], scale=[1, 1e9])
-    assert check.rho == inf
+    assert check.loss == inf
     assert not check.is_post_processing
-    assert check.rho_of_each.tolist() == [inf, 1]
+    assert check.loss_of_each.tolist() == [inf, 1]
 
 
 def test_a_small_change_of_a_difference_of_large_answers_is_seen() -> None:
     pairs = [([1e12 + 1, 1e12], [0, 0])]
     check = vc.refinement_privacy("a - b = 1", names=["a", "b"], pairs=pairs, scale=1.0)
-    assert check.rho == inf
+    assert check.loss == inf
     assert check.dangerous == ("a - b = 1",)
 
 
@@ -48,7 +48,7 @@ def test_a_fact_that_stays_is_safe_whatever_the_units() -> None:
     pairs = [([5, 1e9], [5, 0])]
     check = vc.refinement_privacy("n = 5", names=["n", "income"], pairs=pairs, scale=[1, 1e9])
     assert check.is_post_processing
-    assert check.rho == pytest.approx(1)
+    assert check.loss == pytest.approx(1)
 
 
 def test_a_redundant_fact_read_off_the_table_stays_in_the_statement() -> None:

@@ -1,4 +1,4 @@
-"""What a check of facts found: rho beside epsilon, the reasons in sentences, and the privacy statement that follows."""
+"""What a check of facts found: the loss beside epsilon, the reasons in sentences, and the privacy statement that follows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -16,49 +16,63 @@ _FACTS_EXPLAINED = 20
 
 @dataclass(frozen=True, eq=False)
 class RefinementPrivacy:
-    """How well refined answers hide one record: ``rho`` beside the ``epsilon`` of the answers before refinement.
+    """How well refined answers hide one record: the ``loss`` beside the ``epsilon`` of the answers before refinement.
 
-    ``rho`` is inf where some outcome is possible under only one of two neighbouring tables. ``rho_of_each`` is what
-    each refined answer alone gives away. ``scale_needed`` is the noise, larger where it must be, that keeps rho within
-    epsilon (inf if none does), ``worst`` the change of the true answers that attains rho, ``is_post_processing``
-    whether no fact changes between neighbours; ``explanation`` says it in sentences, one for each dangerous fact.
+    ``loss`` is inf where some outcome is possible under only one of two neighbouring tables. ``loss_of_each`` is what
+    each refined answer alone gives away. ``scale`` is that of the noise, sigma of Gaussian noise, and ``scale_needed``
+    the one, larger where it must be, that keeps the loss within epsilon (inf if none does); ``worst`` is the change of
+    the true answers that attains the loss, ``is_post_processing`` whether no fact changes between neighbours;
+    ``explanation`` says it in sentences, one for each dangerous fact.
     """
 
-    rho: float
+    loss: float
     epsilon: float
     scale: Floats
     scale_needed: Floats
-    rho_of_each: Floats
+    loss_of_each: Floats
     coordinates: tuple[int, ...]
     worst: Floats
     is_post_processing: bool
     dangerous: tuple[str, ...]
     explanation: tuple[str, ...]
 
+    @property
+    def rho(self) -> float:
+        """The loss under the name it had before rho became the unit of zero-concentrated differential privacy."""
+        return self.loss
+
+    @property
+    def rho_of_each(self) -> Floats:
+        """The loss of each answer under the name it had before."""
+        return self.loss_of_each
+
     def __str__(self) -> str:
         return "\n".join(self.explanation)
 
 
-def explain(is_post_processing: bool, dangerous: Sequence[str], rho: float, epsilon: float) -> tuple[str, ...]:
+def explain(
+    is_post_processing: bool, dangerous: Sequence[str], loss: float, epsilon: float, delta: float = 0.0
+) -> tuple[str, ...]:
     """Return what a check found in sentences: one for each dangerous fact, then the verdict."""
     if is_post_processing:
+        kept = f"epsilon = {epsilon:.6g} with delta = {delta:.3g}" if delta else f"epsilon = {epsilon:.6g}"
         return (
-            "post-processing is safe: no fact changes with one record, so the refined answers keep "
-            f"epsilon = {epsilon:.6g} (rho = {rho:.6g})",
+            f"post-processing is safe: no fact changes with one record, so the refined answers keep {kept} "
+            f"(loss = {loss:.6g})",
         )
     shown = dangerous[:_FACTS_EXPLAINED]
     facts = [f"the constraint {quoted(fact)} was published exactly: one record changes it" for fact in shown]
     if len(dangerous) > len(shown):
         facts.append(f"and so were {len(dangerous) - len(shown):,} more constraints")
     reasons = facts or ["the facts behind this refinement change with one record"]
-    if np.isinf(rho):
+    if np.isinf(loss):
         verdict = "some refined answers are possible on one table and impossible on its neighbour: no noise hides it"
-    elif rho > epsilon * (1 + 1e-9):
+    elif loss > epsilon * (1 + 1e-9):
         verdict = (
-            f"rho = {rho:.6g} exceeds epsilon = {epsilon:.6g}: {rho / epsilon:.6g} times the noise would restore it"
+            f"loss = {loss:.6g} exceeds epsilon = {epsilon:.6g}: {loss / epsilon:.6g} times the noise would restore it"
         )
     else:
-        verdict = f"rho = {rho:.6g} stays within epsilon = {epsilon:.6g} for these coordinates alone"
+        verdict = f"loss = {loss:.6g} stays within epsilon = {epsilon:.6g} for these coordinates alone"
     return (*reasons, verdict)
 
 
@@ -80,7 +94,7 @@ class RefinedStatement(PrivacyStatement):
         """Return the statement of a release refined with facts, given what the check of the marked ones found."""
         exact = tuple(fact.sentence for fact in facts if fact.source == "exact private statistic")
         known = {field.name: getattr(statement, field.name) for field in fields(PrivacyStatement)}
-        return cls(**known, exact_facts=exact, loss=check.rho)
+        return cls(**known, exact_facts=exact, loss=check.loss)
 
     @property
     def words(self) -> str:
@@ -94,14 +108,17 @@ class RefinedStatement(PrivacyStatement):
         if isinf(self.loss):
             return (
                 f"{promise} The answers do not keep this promise: they are refined with {named}, read off the private "
-                f"table without noise, so rho = inf and no epsilon covers them."
+                f"table without noise, so the loss is infinite and no epsilon covers them."
             )
         return (
             f"{promise} The answers are refined with {named}, read off the private table without noise; "
-            f"{self.unit.words} does not change it, so rho = epsilon."
+            f"{self.unit.words} does not change it, so the promise stays."
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return the statement as plain data, with the facts read off the table and rho (null where it is infinite)."""
-        refinement = {"exact_facts": list(self.exact_facts), "rho": None if isinf(self.loss) else self.loss}
-        return super().to_dict() | {"refinement": refinement}
+        """Return the statement as plain data, with the facts read off the table and the loss (null if it is infinite).
+
+        The loss is there under the name ``rho`` too, for earlier programs.
+        """
+        loss = None if isinf(self.loss) else self.loss
+        return super().to_dict() | {"refinement": {"exact_facts": list(self.exact_facts), "loss": loss, "rho": loss}}

@@ -1,9 +1,9 @@
-"""What refining with facts costs: rho, the privacy of refined answers when the facts themselves come from the table.
+"""What refining with facts costs: the loss of privacy of refined answers when the facts themselves come from the table.
 
 Refined answers A X + D c with X = μ + Laplace noise have the mean A μ + D c. Between two neighbouring tables it shifts
 by A (μ - μ') + D (c - c'), which is μ - μ' where the refinement is unbiased and the facts hold on both tables. Then
-rho = min{ Σ|v_i|/scale_i : A_S v = shift_S } over the refined coordinates S, a linear program (``least_norm``). Where
-no fact changes (c = c'), v = μ - μ' is allowed, so rho <= epsilon: refining is post-processing.
+loss = min{ Σ|v_i|/scale_i : A_S v = shift_S } over the refined coordinates S, a linear program (``least_norm``). Where
+no fact changes (c = c'), v = μ - μ' is allowed, so loss <= epsilon: refining is post-processing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ def refinement_privacy(
     data_dependent: bool | Sequence[bool] = True,
     release: Release | None = None,
 ) -> RefinementPrivacy:
-    """Return rho of a linear refinement of answers with Laplace noise, and which facts make it exceed epsilon.
+    """Return the privacy loss of a linear refinement of answers with Laplace noise, and which facts make it too large.
 
     The refinement is the best one for facts (sentences over ``names``, or the columns of ``B``) under ``covariance``;
     or ``A`` alone, unbiased; or ``A``, ``D`` and ``B``. Neighbours are ``pairs`` of true answers (μ, μ'), or all
@@ -76,10 +76,11 @@ def refinement_privacy(
     instead, stands for the noise that gives the unrefined answers this epsilon. ``coordinates`` (positions or names)
     are the refined answers looked at, by default all together. Facts count as read off the table, so that they follow
     it; ``data_dependent=False``, for all or one by one, or ``Fact(..., source="public")``, says that they do not.
-    With ``release``, sentences are about that release and rho is that of all its answers together.
+    With ``release``, sentences are about that release and the loss is that of all its answers together; its noise may
+    be Gaussian too. Of single answers with Gaussian noise no finite loss is known beyond post-processing.
 
     >>> check = refinement_privacy(B=[1, 1], pairs=[([1, 0], [0, 0])], epsilon=0.5, coordinates=[0])
-    >>> round(check.rho, 9), check.explanation[0]
+    >>> round(check.loss, 9), check.explanation[0]
     (1.0, "the constraint 'q1 + q2 = c1' was published exactly: one record changes it")
     """
     if D is not None and A is None:
@@ -174,24 +175,24 @@ def _judge(study: _Study, noise: Floats, epsilon: float, coordinates: tuple[int,
     # Where the facts stay, moving the noise by μ - μ' explains the shift.
     known = np.where(study.is_safe, (np.abs(study.differences) / noise).sum(axis=1), np.inf)
     chosen = list(coordinates)
-    rho, at = greatest_least_norm(weighted[chosen], shifts[:, chosen], known)
+    loss, at = greatest_least_norm(weighted[chosen], shifts[:, chosen], known)
     tells = _tells_a_fact(study, chosen)
     if tells.any():
-        rho, at = np.inf, int(np.argmax(tells))
+        loss, at = np.inf, int(np.argmax(tells))
     is_post_processing = bool(study.is_safe.all())
     dangerous = tuple(dict.fromkeys(study.system.facts[index].sentence for index in _changing(study)))
-    needed = noise * (max(rho / epsilon, 1.0) if epsilon > 0 else 1.0)
+    needed = noise * (max(loss / epsilon, 1.0) if epsilon > 0 else 1.0)
     return RefinementPrivacy(
-        rho=rho,
+        loss=loss,
         epsilon=epsilon,
         scale=noise,
         scale_needed=needed,
-        rho_of_each=norms_of_each(weighted, shifts),
+        loss_of_each=norms_of_each(weighted, shifts),
         coordinates=coordinates,
         worst=study.differences[at],
         is_post_processing=is_post_processing,
         dangerous=() if is_post_processing else dangerous,
-        explanation=explain(is_post_processing, dangerous, rho, epsilon),
+        explanation=explain(is_post_processing, dangerous, loss, epsilon),
     )
 
 

@@ -1,8 +1,9 @@
 """What facts read off the table do to the privacy of a whole release.
 
 Every answer of a refined release obeys the facts, so whoever asks for the sum that a fact is about reads its constant.
-If one unit changes the constant, neighbouring tables give answers that never coincide: rho is infinite, whatever the
-noise. A constant that no unit changes is the same on neighbouring tables, so refining with it is post-processing.
+If one unit changes the constant, neighbouring tables give answers that never coincide: the loss is infinite, whatever the
+noise. A constant that no unit changes is the same on neighbouring tables, so refining with it is post-processing, and
+the release keeps what it states: its epsilon, or its epsilon with its delta.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from veilcube.record import ReleaseRecord
 
 
 def check_facts(record: ReleaseRecord, rows: ReleaseFacts, *, only_marked: bool = False) -> RefinementPrivacy:
-    """Return rho of a release refined with facts, all its answers together.
+    """Return the loss of a release refined with facts, all its answers together.
 
     Facts count as read off the table unless their source is public; with ``only_marked`` those of an unstated source
     are trusted.
@@ -23,20 +24,20 @@ def check_facts(record: ReleaseRecord, rows: ReleaseFacts, *, only_marked: bool 
     suspects = ("exact private statistic",) if only_marked else ("exact private statistic", "unstated")
     is_read = np.array([fact.source in suspects for fact in rows.facts], dtype=bool)
     dangerous = tuple(dict.fromkeys(rows.facts[row].sentence for row in np.flatnonzero(changes & is_read)))
-    epsilon = float(record.statement.epsilon)
-    rho = np.inf if dangerous else epsilon
-    scales = np.array([float(measurement.noise.parameter) for measurement in record.measurements])
+    epsilon, delta = float(record.statement.epsilon), float(record.statement.delta)
+    loss = np.inf if dangerous else epsilon
+    scales = np.array([measurement.noise.size for measurement in record.measurements])
     return RefinementPrivacy(
-        rho=rho,
+        loss=loss,
         epsilon=epsilon,
         scale=scales,
         scale_needed=np.full_like(scales, np.inf) if dangerous else scales,
-        rho_of_each=np.empty(0),
+        loss_of_each=np.empty(0),
         coordinates=(),
         worst=np.empty(0),
         is_post_processing=not dangerous,
         dangerous=dangerous,
-        explanation=explain(not dangerous, dangerous, rho, epsilon),
+        explanation=explain(not dangerous, dangerous, loss, epsilon, delta),
     )
 
 

@@ -28,7 +28,7 @@ def least_norm(matrix, shift):
 def test_example_1_costs_twice_epsilon(epsilon):
     check = refinement_privacy(A=[[0.5, -0.5], [-0.5, 0.5]], pairs=[([1, 0], [0, 0])], scale=1 / epsilon,
                                coordinates=[0])  # fmt: skip
-    assert check.rho == pytest.approx(2 * epsilon, abs=1e-9)
+    assert check.loss == pytest.approx(2 * epsilon, abs=1e-9)
     assert check.epsilon == pytest.approx(epsilon)
     np.testing.assert_allclose(check.scale_needed, 2 / epsilon)
 
@@ -39,20 +39,20 @@ def test_the_appendix_costs_half_of_k_plus_1(k, ratio):
     pairs = [([1, 0], [0, 1])]
     assert refinement_privacy(A=matrix, pairs=pairs, scale=2, coordinates=[0]).rho == pytest.approx(ratio, abs=1e-9)
     whole = refinement_privacy(A=matrix, D=shares, B=[k, -1], pairs=pairs, epsilon=0.1, coordinates=[0])
-    assert whole.rho == pytest.approx(ratio * 0.1, abs=1e-9)
-    assert whole.rho_of_each[0] == pytest.approx(ratio * 0.1, abs=1e-9)
+    assert whole.loss == pytest.approx(ratio * 0.1, abs=1e-9)
+    assert whole.loss_of_each[0] == pytest.approx(ratio * 0.1, abs=1e-9)
 
 
 def test_all_coordinates_of_example_1_give_the_fact_away():
     check = refinement_privacy("q1 + q2 = 80", pairs=[([1, 0], [0, 0])], scale=1.0)
-    assert np.isinf(check.rho)
+    assert np.isinf(check.loss)
     assert np.isinf(check.scale_needed).all()
-    np.testing.assert_allclose(check.rho_of_each, [2, 0])
+    np.testing.assert_allclose(check.loss_of_each, [2, 0])
     assert check.explanation[0] == "the constraint 'q1 + q2 = 80' was published exactly: one record changes it"
     assert check.dangerous == ("q1 + q2 = 80",)
 
 
-def test_rho_is_the_worst_ratio_of_the_densities_far_out():
+def test_the_loss_is_the_worst_ratio_of_the_densities_far_out():
     """The noise of Example 1's first refined answer is half the difference of two Laplace noises: its law is known."""
     x = 4000.0
 
@@ -60,7 +60,7 @@ def test_rho_is_the_worst_ratio_of_the_densities_far_out():
         return np.log1p(2 * abs(z)) - 2 * abs(z)
 
     check = refinement_privacy(B=[1, 1], pairs=[([1, 0], [0, 0])], scale=1.0, coordinates=[0])
-    assert log_density(x - 1) - log_density(x) == pytest.approx(check.rho, abs=1e-3)
+    assert log_density(x - 1) - log_density(x) == pytest.approx(check.loss, abs=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -75,9 +75,9 @@ def test_the_program_equals_brute_force_over_basic_solutions(seed):
     check = refinement_privacy(B=matrix, pairs=pairs, scale=scale, coordinates=chosen)
     refining = np.round(np.asarray(best_refinement(matrix).A), 12) * scale
     expected = [least_norm(refining[chosen], (pair[0] - pair[1])[chosen].astype(float)) for pair in pairs]
-    assert check.rho == pytest.approx(max(expected), abs=1e-7)
+    assert check.loss == pytest.approx(max(expected), abs=1e-7)
     alone = [max(least_norm(refining[[i]], (p[0] - p[1])[[i]].astype(float)) for p in pairs) for i in range(answers)]
-    np.testing.assert_allclose(check.rho_of_each, alone, atol=1e-7)
+    np.testing.assert_allclose(check.loss_of_each, alone, atol=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -88,7 +88,7 @@ def test_facts_that_do_not_follow_the_table_never_cost_more_than_epsilon(seed):
     query = rng.integers(0, 2, size=(answers, 5)) + np.eye(answers, 5)
     for relation in ("add-remove", "replace"):
         check = refinement_privacy(B=matrix, query=query, neighbours=relation, epsilon=0.7, data_dependent=False)
-        assert check.rho <= 0.7 + 1e-12
+        assert check.loss <= 0.7 + 1e-12
         assert check.is_post_processing
         assert check.explanation[0].startswith("post-processing is safe")
 
@@ -97,7 +97,7 @@ def test_facts_that_do_not_follow_the_table_never_cost_more_than_epsilon(seed):
 def test_definitions_are_recognised_as_safe_without_being_told(relation):
     check = refinement_privacy(DEFINITIONS, query=GRADES, neighbours=relation, epsilon=1.0)
     assert check.is_post_processing
-    assert check.rho == pytest.approx(1.0)
+    assert check.loss == pytest.approx(1.0)
     assert check.dangerous == ()
 
 
@@ -133,23 +133,23 @@ def test_all_neighbours_equal_the_same_neighbours_given_as_pairs(relation):
     facts = {"B": [1, 2, 1, 0], "scale": 2.0, "coordinates": [0, 2]}
     listed = refinement_privacy(pairs=pairs, **facts)
     every = refinement_privacy(neighbours=relation, **facts)
-    assert every.rho == pytest.approx(listed.rho, abs=1e-9)
-    np.testing.assert_allclose(every.rho_of_each, listed.rho_of_each)
+    assert every.loss == pytest.approx(listed.loss, abs=1e-9)
+    np.testing.assert_allclose(every.loss_of_each, listed.loss_of_each)
     assert every.epsilon == (0.5 if relation == "add-remove" else 1.0)
 
 
 def test_the_noise_that_is_said_to_restore_epsilon_restores_it():
     facts = {"B": [1, 2, 1], "coordinates": [0, 1]}
     before = refinement_privacy(epsilon=0.5, **facts)
-    assert before.rho > 0.5
+    assert before.loss > 0.5
     after = refinement_privacy(scale=before.scale_needed, **facts)
-    assert after.rho == pytest.approx(0.5)
+    assert after.loss == pytest.approx(0.5)
 
 
 def test_facts_that_fix_everything_leave_no_noise_to_hide_behind():
     check = refinement_privacy(B=np.eye(3)[:, [2, 0, 1]] + 1e-3, epsilon=1.0)
-    assert np.isinf(check.rho)
-    assert np.isinf(check.rho_of_each).all()
+    assert np.isinf(check.loss)
+    assert np.isinf(check.loss_of_each).all()
 
 
 def test_coordinates_may_be_named():
@@ -198,3 +198,9 @@ def test_bad_input_is_refused_in_one_sentence(arguments, error, message):
 def test_too_many_pairs_of_cells_are_refused():
     with pytest.raises(CapacityError, match="give the pairs that matter"):
         refinement_privacy(B=np.ones(500), neighbours="replace", epsilon=1.0)
+
+
+def test_the_loss_has_its_earlier_name_too():
+    check = refinement_privacy(B=[1, 1], pairs=[([1, 0], [0, 0])], epsilon=0.5, coordinates=[0])
+    assert check.rho == check.loss == pytest.approx(1.0)
+    assert check.rho_of_each is check.loss_of_each

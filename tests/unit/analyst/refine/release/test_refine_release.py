@@ -207,8 +207,8 @@ def test_a_fact_read_off_the_table_is_told_in_words_and_data() -> None:
     release = release_of(SCHEMA, COUNTS, seed=18)
     refined = vc.refine(release, "total = 3000", source="exact private statistic")
     assert "'total = 3000', read off the private table" in refined.privacy.words
-    assert "rho = inf" in refined.privacy.words
-    assert refined.privacy.to_dict()["refinement"] == {"exact_facts": ["total = 3000"], "rho": None}
+    assert "the loss is infinite" in refined.privacy.words
+    assert refined.privacy.to_dict()["refinement"] == {"exact_facts": ["total = 3000"], "loss": None, "rho": None}
     assert refined.count().privacy == refined.privacy.words
     assert refined.to_xarray().attrs["privacy"] == refined.privacy.words
     assert "read off" not in release.privacy.words
@@ -218,4 +218,4 @@ def test_public_facts_leave_the_promise_as_it_is() -> None:
     release = release_of(SCHEMA, COUNTS, seed=19)
     refined = vc.refine(release, Fact("total = 3000", source="public"))
     assert refined.privacy.words == release.privacy.words
-    assert refined.privacy.to_dict()["refinement"] == {"exact_facts": [], "rho": 1.0}
+    assert refined.privacy.to_dict()["refinement"] == {"exact_facts": [], "loss": 1.0, "rho": 1.0}

@@ -1,5 +1,7 @@
 """What is refused when a release is refined, in the user's own words."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -111,13 +113,13 @@ def test_a_source_that_does_not_exist_is_refused() -> None:
 class TestPrivacy:
     def test_a_count_read_off_the_table_is_dangerous(self) -> None:
         check = vc.refinement_privacy(TOTAL, release=RELEASE)
-        assert check.rho == np.inf
+        assert check.loss == np.inf
         assert check.dangerous == (TOTAL,)
         assert check.explanation[0] == f"the constraint '{TOTAL}' was published exactly: one record changes it"
 
     def test_public_facts_are_post_processing(self) -> None:
         check = vc.refinement_privacy(Fact(TOTAL, source="public"), release=RELEASE)
-        assert (check.rho, check.is_post_processing, check.dangerous) == (1.0, True, ())
+        assert (check.loss, check.is_post_processing, check.dangerous) == (1.0, True, ())
         assert vc.refinement_privacy(TOTAL, release=RELEASE, data_dependent=False).is_post_processing
 
     def test_exchanged_rows_leave_the_total_alone_and_nothing_else(self) -> None:
@@ -127,7 +129,21 @@ class TestPrivacy:
         check = vc.refinement_privacy(facts, release=release)
         assert check.dangerous == ("count(sex = 'F') = 200",)
         refined = vc.refine(release, facts[:2], source="exact private statistic")
-        assert "rho = epsilon" in refined.privacy.words
+        assert "so the promise stays" in refined.privacy.words
+
+    def test_under_gaussian_noise_public_facts_keep_the_promise_and_others_have_no_finite_loss(self) -> None:
+        release = vc.release(vc.Cube(SCHEMA, np.full((10, 2), 20)), rho=0.1, strategy="identity")
+        assert release.privacy.rho == Fraction(1, 10)
+        safe = vc.refinement_privacy(Fact(TOTAL, source="public"), release=release)
+        assert (safe.loss, safe.is_post_processing) == (float(release.privacy.epsilon), True)
+        assert f"keep epsilon = {safe.loss:.6g} with delta = 1e-09" in safe.explanation[0]
+        assert safe.scale.tolist() == safe.scale_needed.tolist() == [pytest.approx(5**0.5)]
+        assert vc.refinement_privacy(TOTAL, release=release).loss == np.inf
+        refined = vc.refine(release, TOTAL, source="public")
+        assert (refined.privacy.rho, refined.privacy.delta) == (release.privacy.rho, release.privacy.delta)
+        assert refined.count().value == pytest.approx(400)
+        # Of ten cells beside ten others, the known total leaves half of the variance.
+        assert refined.count(sex="F").stddev == pytest.approx(5.0)
 
     def test_parts_that_add_up_by_themselves_are_safe(self) -> None:
         fact = "total - count(sex = 'F') - count(sex = 'M') = 0"
