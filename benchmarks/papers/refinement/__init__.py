@@ -2,8 +2,8 @@
 
 Run: python -m benchmarks.papers.refinement [--quick] [--only privacy] [--out DIR]
 
-privacy   Example 1 (2 epsilon), the appendix ((k+1) epsilon / 2) and the grades: the loss by the linear program, beside the
-          densities of refined answers, simulated, under two neighbouring tables
+privacy   Example 1 (2 epsilon), the appendix ((k+1) epsilon / 2) and the grades: the loss by the linear program, beside
+          the densities of refined answers, simulated, under two neighbouring tables
 gains     what common facts leave of the variance of cells, ranges and marginals, by strategy
 errors    refined beside unrefined answers on four tables: true equalities, and inequalities
 speed     a cube of a million cells refined with ten thousand known counts: seconds and memory

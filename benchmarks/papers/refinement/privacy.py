@@ -1,4 +1,4 @@
-"""The paper's examples: the loss by the linear program beside densities of refined answers under two neighbouring tables."""
+"""The paper's examples: the loss by the linear program beside densities of refined answers under two neighbours."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import veilcube as vc
-from support.releases import release_of
+from support.releases import gaussian_release_of, release_of
 from veilcube.analyst.study.observations import Posterior
 from veilcube.errors import QueryError
 
@@ -141,3 +141,38 @@ def test_too_many_regions_are_pointed_to_least_squares() -> None:
     release = release_of(schema, np.zeros(3000, dtype=np.int64), 0.1, 7, vc.Adaptive(partition="blocks", side=1))
     with pytest.raises(QueryError, match="at most 10,000 in all; use estimator='least_squares' for more"):
         release.answer(vc.Workload(schema, [{}] * 4), estimator="observed")
+
+
+def chances_of_sum(sigma_squared: float, terms: int, points: np.ndarray) -> np.ndarray:
+    """Return the probabilities of a sum of discrete Gaussian noises by convolving them one by one."""
+    one = np.exp(-np.square(points) / (2 * sigma_squared))
+    law = one / one.sum()
+    for _ in range(terms - 1):
+        law = np.convolve(law, one / one.sum())[points.size // 2 : -(points.size // 2)]
+    return law
+
+
+@pytest.mark.parametrize("rho", ["1/2", "1/8", "1/200"])
+def test_under_gaussian_noise_it_is_the_posterior_of_all_whole_counts_listed(rho: str) -> None:
+    release = gaussian_release_of(SCHEMA, COUNTS, rho, 1, vc.Adaptive(split=0.4, side=4))
+    cells, regions = release.record.measurements
+    s1, s2 = float(cells.noise.parameter), float(regions.noise.parameter)
+    inside, label = np.s_[0:2, 1:3], regions.operator.chosen[0, 1]
+    region = regions.operator.chosen == label
+    own = int(cells.values[inside].sum())
+    others = int(regions.values[label] - cells.values[region].sum() + own)
+    reach = 60 + int(12 * np.sqrt(region.sum() * s1 + s2))
+    points = np.arange(-reach, reach + 1)
+    first = chances_of_sum(s1, 4, points)
+    second = np.convolve(chances_of_sum(s1, int(region.sum()) - 4, points), chances_of_sum(s2, 1, points))[reach:-reach]
+    counts = own + points[reach // 4 : -(reach // 4)]
+    chances = first[own - counts + reach] * second[np.clip(others - counts + reach, 0, points.size - 1)]
+    chances /= chances.sum()
+    mean = chances @ counts
+    found = release.count(age=(0, 1), hours=(1, 2), estimator="observed")
+    assert (found.value, found.stddev) == (
+        pytest.approx(mean, abs=1e-6),
+        pytest.approx(np.sqrt(chances @ np.square(counts - mean)), rel=1e-3),
+    )
+    upto = np.cumsum(chances)
+    assert (found.low, found.high) == (counts[np.argmax(upto > 0.025)], counts[np.argmax(upto >= 0.975)])
