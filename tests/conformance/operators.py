@@ -44,6 +44,12 @@ def matched(size: int, rows: int, seed: int) -> MatchedAxis:
     return MatchedAxis(int(shared.sum(axis=0).max()) + 2, shared)
 
 
+def matched_by_length(size: int, rows: int, seed: int) -> MatchedAxis:
+    """Return an axis whose columns have different sums, as those of about one L2 norm do."""
+    generator = np.random.default_rng(seed)
+    return MatchedAxis.of_own(generator.integers(1, 9, size), generator.integers(0, 9, size=(rows, size)))
+
+
 def levels(size: int, *inner: list[int]) -> list[Columns]:
     return [np.array([0, size]), *(np.array([0, *level, size]) for level in inner)]
 
@@ -67,6 +73,7 @@ SMALL: Mapping[str, Operator] = {
     "tree of runs": product_of(TreeAxis(9, (*HIGH_LEAVES, np.arange(10)), (1, 4, 2, 3))),
     "tree without a root": product_of(TreeAxis.balanced(7, (3,), (5, 2)), FlatAxis(2)),
     "matched": product_of(matched(9, 4, seed=1)),
+    "matched by length": product_of(matched_by_length(7, 3, seed=5), FlatAxis(2)),
     "haar": product_of(HaarAxis(11)),
     "nominal": product_of(NominalAxis(9, HIGH_LEAVES)),
     "nominal with opposed columns": product_of(NominalAxis(4, levels(4, [2]), {1: 1, 2: 9}), HaarAxis(3)),
@@ -82,6 +89,7 @@ LARGE: Mapping[str, Operator] = {
     "identity": IdentityOperator((90, 70), ("a", "b")),
     "tree": product_of(TreeAxis.balanced(1000, (1, 7, 5, 3), (30, 5, 20, 4, 9)), FlatAxis(5)),
     "matched": product_of(matched(120, 9, seed=3), matched(30, 5, seed=4)),
+    "matched by length": product_of(matched_by_length(120, 9, seed=6), FlatAxis(30)),
     "wavelets": product_of(HaarAxis(100), NominalAxis(60, levels(60, [3, 20, 31], [1, 3, 9, 20, 25, 31, 50]))),
     "marginals": MarginalsOperator((9, 8, 7, 6), tuple("abcd"), 2, (3, 1, 4, 1, 5, 9)),
     "block levels": blocks_of(LARGE_SCHEMA),

@@ -29,6 +29,7 @@ class MatchedAxis(AxisMoments):
 
     ``shared`` is a sparse matrix (rows, cells) of whole numbers >= 0. What the shared rows leave of ``column_sum`` is
     the multiplier of the cell's own row, at least 1, so A has full column rank and all its columns have the same sum.
+    ``MatchedAxis.of_own`` takes the multipliers themselves: for Gaussian noise columns have about the same L2 norm.
 
     >>> axis = MatchedAxis(3, np.array([[1, 1, 0, 0], [0, 0, 1, 2]]))
     >>> axis.rows, axis.own.tolist(), axis.apply(np.array([5, 0, 1, 1])).tolist()
@@ -52,8 +53,24 @@ class MatchedAxis(AxisMoments):
         own = column_sum - np.asarray(matrix.sum(axis=0), dtype=np.int64)
         if (own < 1).any():
             raise PlanError("the shared rows of a matched axis must leave each cell at least 1 of the column sum")
+        self.has_equal_sums = True
         self.size, self.rows, self.column_sum = int(size), int(size + rows), int(column_sum)
         self.own, self.shared = own, matrix
+
+    @classmethod
+    def of_own(cls, own: Integers, shared: "NDArray[np.int64] | scipy.sparse.csr_array") -> "MatchedAxis":
+        """Return the axis whose cells have these multipliers in rows of their own.
+
+        >>> MatchedAxis.of_own(np.array([3, 1]), np.array([[1, 1]])).column_sums().tolist()
+        [4, 2]
+        """
+        matrix = scipy.sparse.csr_array(shared, dtype=np.int64)
+        if own.shape != matrix.shape[1:] or (own < 1).any():
+            raise PlanError("a matched axis has a multiplier of at least 1 for each cell's own row")
+        sums = own + np.asarray(matrix.sum(axis=0), dtype=np.int64)
+        axis = cls(int(sums.max()), matrix)
+        axis.has_equal_sums, axis.own = bool((sums == sums[0]).all()), own.astype(np.int64)
+        return axis
 
     @property
     def keeps_totals(self) -> bool:
@@ -67,7 +84,7 @@ class MatchedAxis(AxisMoments):
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        arrays = self.shared.indptr, self.shared.indices, self.shared.data
+        arrays = self.own, self.shared.indptr, self.shared.indices, self.shared.data
         return self.size, self.column_sum, *(array.astype(np.int64).tobytes() for array in arrays)
 
     def __repr__(self) -> str:
@@ -107,7 +124,9 @@ class MatchedAxis(AxisMoments):
 
     def column_sums(self) -> Integers:
         """Return the column sum for each cell."""
-        return np.full(self.size, self.column_sum, dtype=np.int64)
+        if self.has_equal_sums:
+            return np.full(self.size, self.column_sum, dtype=np.int64)
+        return self.own + np.asarray(self.shared.sum(axis=0), dtype=np.int64)
 
     def least_shared(self) -> int:
         """Return the least overlap of two columns: only shared rows overlap; one cell shares its whole column."""
@@ -158,7 +177,8 @@ class MatchedAxis(AxisMoments):
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from: each shared row as its first cell and its entries from there on."""
-        return {"kind": "matched", "size": self.size, "column_sum": self.column_sum, "shared": self._runs()}
+        own = {} if self.has_equal_sums else {"own": self.own.tolist()}
+        return {"kind": "matched", "size": self.size, "column_sum": self.column_sum, **own, "shared": self._runs()}
 
     def _runs(self) -> list[list[int]]:
         runs = []
@@ -228,8 +248,14 @@ def read_matched_axis(data: Mapping[str, object]) -> MatchedAxis:
         raise ValueError("a shared row leaves the axis")
     if any(not 0 <= entry <= LARGEST_COLUMN_SUM for run in runs for entry in run[1:]):
         raise ValueError(f"the entries of a shared row lie between 0 and {LARGEST_COLUMN_SUM}")
+    own = data.get("own")
+    if own is not None and not (isinstance(own, list) and len(own) == size and all(type(n) is int for n in own)):
+        raise TypeError("the cells of a matched axis have whole multipliers, one each")
+    if own is not None and not all(1 <= number <= LARGEST_COLUMN_SUM for number in own):
+        raise ValueError(f"the multipliers of the cells of a matched axis lie between 1 and {LARGEST_COLUMN_SUM}")
     try:
-        return MatchedAxis(column_sum, _from_runs(size, runs))
+        shared = _from_runs(size, runs)
+        return MatchedAxis(column_sum, shared) if own is None else MatchedAxis.of_own(np.array(own), shared)
     except PlanError as problem:
         raise ValueError(str(problem)) from problem
 

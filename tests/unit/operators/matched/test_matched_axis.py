@@ -27,6 +27,28 @@ def test_every_method_agrees_with_dense_linear_algebra(size: int, rows: int) -> 
     check_axis(random_axis(size, rows, seed=size), seed=rows)
 
 
+def axis_of_own(size: int, rows: int, seed: int) -> MatchedAxis:
+    rng = np.random.default_rng(seed)
+    return MatchedAxis.of_own(rng.integers(1, 9, size), rng.integers(0, 9, size=(rows, size)))
+
+
+@pytest.mark.parametrize(("size", "rows"), [(1, 1), (2, 1), (9, 3), (16, 5)])
+def test_columns_of_different_sums_agree_with_dense_linear_algebra(size: int, rows: int) -> None:
+    axis = axis_of_own(size, rows, seed=size)
+    check_axis(axis, seed=rows)
+    back = read_matched_axis(json.loads(json.dumps(axis.to_dict())))
+    assert back == axis
+    assert back.own.tolist() == axis.own.tolist()
+
+
+def test_multipliers_that_leave_equal_sums_are_the_axis_of_that_sum() -> None:
+    shared = np.array([[1, 1, 0, 0], [0, 0, 1, 2]])
+    axis = MatchedAxis.of_own(np.array([2, 2, 2, 1]), shared)
+    assert axis == MatchedAxis(3, shared)
+    assert axis.to_dict() == MatchedAxis(3, shared).to_dict()
+    assert MatchedAxis.of_own(np.array([1, 2, 2, 1]), shared) != axis
+
+
 def test_solve_equals_numpy_least_squares_on_large_counts() -> None:
     axis = random_axis(30, 6, seed=1)
     measured = np.random.default_rng(2).integers(-(10**12), 10**12, size=axis.rows)
@@ -91,6 +113,11 @@ def test_a_product_with_a_matched_axis_is_rebuilt_from_its_file_form() -> None:
         {"shared": [[0, 1.5]]},
         {"shared": [[0, 3], [0, 2]]},
         {"shared": [[0]] * (MOST_SHARED_ROWS + 1)},
+        {"own": [1, 1, 1]},
+        {"own": [1, 1, 1, 0]},
+        {"own": [1, 1, 1, 1.5]},
+        {"own": [1, 1, 1, 2**70]},
+        {"own": 1},
     ],
 )
 def test_plain_data_that_is_not_well_formed_is_refused(change: dict[str, object]) -> None:
@@ -107,6 +134,10 @@ def test_an_axis_that_is_too_large_or_leaves_a_cell_nothing_is_refused() -> None
         MatchedAxis(3, np.array([[3, 1]]))
     with pytest.raises(PlanError, match="at least 0"):
         MatchedAxis(3, np.array([[-1, 1]]))
+    with pytest.raises(PlanError, match="a multiplier of at least 1 for each cell"):
+        MatchedAxis.of_own(np.array([1, 0]), np.array([[1, 1]]))
+    with pytest.raises(PlanError, match="a multiplier of at least 1 for each cell"):
+        MatchedAxis.of_own(np.array([1]), np.array([[1, 1]]))
 
 
 def test_an_array_of_another_length_is_refused() -> None:
