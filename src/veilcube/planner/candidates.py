@@ -21,7 +21,7 @@ from veilcube.query import Workload
 from veilcube.schema import Nominal, Schema
 
 # Fan-outs that are shown beside the tree that the search finds.
-FANOUTS = (4, 8, 16)
+FANOUTS: Mapping[Family, tuple[int, ...]] = {"laplace": (4, 8, 16), "gaussian": (2, 4, 8)}
 # A product of trees may take this many measurements for each cell, or so many in all, whichever is more.
 MOST_PER_CELL = 4
 ALWAYS_AFFORDABLE = 2**22
@@ -42,13 +42,13 @@ class _Matching(MeasuredOnce):
         """Return the map that is matched to the default questions."""
         return self.resolve(schema, default_workload(schema)).operator(schema)
 
-    def resolve(self, schema: Schema, workload: Workload) -> Strategy:
+    def resolve(self, schema: Schema, workload: Workload, family: Family = "laplace") -> Strategy:
         """Return the strategy that is matched to the questions."""
-        return matched_strategies(schema, workload)[0]
+        return matched_strategies(schema, workload, family)[0]
 
     def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> tuple[Strategy, ...]:
         """Return the strategy that is matched to the questions."""
-        return (self.resolve(schema, workload),)
+        return (self.resolve(schema, workload, family),)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""
@@ -110,11 +110,11 @@ def candidates_for(
 
 @lru_cache(maxsize=32)
 def _all_candidates(schema: Schema, workload: Workload, family: Family, is_given: bool) -> tuple[Strategy, ...]:
-    found: list[Strategy] = [Identity(), *_trees(schema, workload)]
+    found: list[Strategy] = [Identity(), *_trees(schema, workload, family)]
     if _suits_refining(schema):
-        found.insert(0, Tree())
+        found.insert(0, Tree().resolve(schema, workload, family))
     if is_given:
-        found += [*_marginals(schema, workload), *_matched(schema, workload)]
+        found += [*_marginals(schema, workload, family), *_matched(schema, workload, family)]
     return tuple(found)
 
 
@@ -123,16 +123,16 @@ def _suits_refining(schema: Schema) -> bool:
     return is_fit and has_like_neighbours(schema) and can_stage(schema)
 
 
-def _trees(schema: Schema, workload: Workload) -> list[Strategy]:
+def _trees(schema: Schema, workload: Workload, family: Family) -> list[Strategy]:
     """Return the tree that the search finds, and trees of fixed fan-outs beside it; none that is the identity."""
-    best = _affordable_tree(schema, workload)
+    best = _affordable_tree(schema, workload, family)
     if best is None or _is_flat(best):
         return []
     trees = [best]
     if max(schema.shape) <= MOST_CELLS_TO_SEARCH:
         flat = {name: branches for name, branches in _branches(best).items() if branches == "flat"}
-        named = [dict.fromkeys(_ordinals(schema), fanout) | flat for fanout in FANOUTS]
-        trees += [Tree(branching=branching, refine=False).resolve(schema, workload) for branching in named]
+        named = [dict.fromkeys(_ordinals(schema), fanout) | flat for fanout in FANOUTS[family]]
+        trees += [Tree(branching=branching, refine=False).resolve(schema, workload, family) for branching in named]
     trees.append(_with_equal_weights(best))
     distinct: dict[str, Strategy] = {}
     for tree in trees:
@@ -156,12 +156,12 @@ def _with_equal_weights(tree: Tree) -> Tree:
     return replace(tree, weights=even)
 
 
-def _affordable_tree(schema: Schema, workload: Workload) -> Tree | None:
+def _affordable_tree(schema: Schema, workload: Workload, family: Family) -> Tree | None:
     """Return the best tree that does not measure too much: short attributes stay flat where it would."""
     limit = max(MOST_PER_CELL * schema.cells, ALWAYS_AFFORDABLE)
     for short in _FLAT_UP_TO:
         named = {attribute.name: "flat" for attribute in schema if attribute.size <= short}
-        tree = Tree(branching=named, refine=False).resolve(schema, workload)
+        tree = Tree(branching=named, refine=False).resolve(schema, workload, family)
         if prod(tree.operator(schema).measurement_shape) <= limit:
             return tree
     return None
@@ -171,14 +171,14 @@ def _branches(tree: Tree) -> Mapping[str, object]:
     return tree.branching if isinstance(tree.branching, Mapping) else {}
 
 
-def _matched(schema: Schema, workload: Workload) -> list[Strategy]:
+def _matched(schema: Schema, workload: Workload, family: Family) -> list[Strategy]:
     """Return the strategies optimised for the questions, if the attributes are short enough for that."""
     if max(schema.shape) > LARGEST_MATCHED or len(workload) > MOST_QUERIES_TO_MATCH:
         return []
-    return list(matched_strategies(schema, workload))
+    return list(matched_strategies(schema, workload, family))
 
 
-def _marginals(schema: Schema, workload: Workload) -> list[Strategy]:
+def _marginals(schema: Schema, workload: Workload, family: Family) -> list[Strategy]:
     """Return marginals over as many attributes as the questions need, if that is fewer than there are."""
     lengths = workload.high - workload.low + 1
     k = max(int((lengths < np.array(schema.shape)).sum(axis=1).max()), 1)
@@ -188,4 +188,4 @@ def _marginals(schema: Schema, workload: Workload) -> list[Strategy]:
         require_few_tables(len(schema), k)
     except PlanError:
         return []
-    return [Marginals(k).resolve(schema, workload)]
+    return [Marginals(k).resolve(schema, workload, family)]

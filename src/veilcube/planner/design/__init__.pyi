@@ -6,10 +6,17 @@ from .half_width import (
     read_target as read_target,
     smallest_epsilon as smallest_epsilon,
 )
-from .protocol import (
+from .price import (
     FAMILIES as FAMILIES,
-    Design as Design,
+    Chain as Chain,
     Family as Family,
+    Price as Price,
+    SquaresPrice as SquaresPrice,
+    longest_chains as longest_chains,
+    price_of as price_of,
+)
+from .protocol import (
+    Design as Design,
     Identity as Identity,
     LeastSquaresErrors as LeastSquaresErrors,
     LinearDesign as LinearDesign,

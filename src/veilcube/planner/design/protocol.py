@@ -8,11 +8,12 @@ register it is told step by step in CONTRIBUTING.md.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 from veilcube.laws import Noise
 from veilcube.operators import Axes, IdentityOperator, Operator
 from veilcube.planner.design.half_width import AnswerNoise, answer_variances, mean_variance
+from veilcube.planner.design.price import Family
 from veilcube.planner.design.spending import Spending
 from veilcube.privacy import Event
 from veilcube.query import Workload
@@ -22,10 +23,6 @@ from veilcube.system import Floats
 DEFAULT_QUERIES = 2000
 # What may be published at most: every measurement with the law of its noise.
 Parts: TypeAlias = list[tuple[Operator, Noise]]
-# Which noise a plan is for: Laplace noise is priced by L1 sensitivities, Gaussian noise by L2 ones, and what is best to
-# measure differs.
-Family: TypeAlias = Literal["laplace", "gaussian"]
-FAMILIES: tuple[Family, ...] = ("laplace", "gaussian")
 
 
 class Planned(Protocol):

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from veilcube.planner.design.price import Price, price_of
 from veilcube.system import Floats
 
 # Returns the error at weights θ and its gradient; homogeneous of degree -2, as a variance is in the weights.
@@ -22,44 +23,49 @@ WORTH_LARGER_NUMBERS = 3e-3
 
 
 def balance_weights(
-    error_of: ErrorOf, start: Floats, *, rounds: int = 40, tolerance: float = 1e-4
+    error_of: ErrorOf, start: Floats, price: Price | None = None, *, rounds: int = 40
 ) -> tuple[Floats, float]:
-    """Minimise (Σ θ)² error(θ); return θ with Σ θ = 1 and the least value.
+    """Minimise norm(θ)² error(θ); return θ of norm 1 and the least value. Without a price the norm is Σ θ.
 
     With g the gradient, -θ_k g_k / 2 is the part of the error that group k answers for (Euler's theorem, degree -2),
-    and at the optimum those parts are as the weights. The update multiplies each weight by the cube root of its part
-    over its weight: that would be exact in one step if the groups' errors were independent, Σ c_k / θ_k². A step that
-    does not lower the error is taken back and halved in the exponent.
+    and at the optimum those parts are as the parts of the squared norm. The update multiplies each weight by a root of
+    the one over the other: that would be exact in one step if the groups' errors were independent, Σ c_k / θ_k². A
+    step that does not lower the error is taken back and halved in the exponent.
     """
-    theta = start / start.sum()
+    price = price_of("laplace") if price is None else price
+    theta = start / price.norm(start)
     value, gradient = error_of(theta)
     if value == 0:  # queries about nobody have no error to divide
         return theta, value
-    power = 1 / 3
+    power = price.power
     for _ in range(rounds):
-        moved = theta * np.maximum(-gradient / (2 * value), 1e-12) ** power
-        moved = np.maximum(moved / moved.sum(), LEAST_WEIGHT)
-        moved /= moved.sum()
+        moved = theta * np.maximum(-gradient / (2 * value) / price.slopes(theta), 1e-12) ** power
+        moved = np.maximum(moved / price.norm(moved), LEAST_WEIGHT)
+        moved /= price.norm(moved)
         lower, its_gradient = error_of(moved)
         if lower > value:
             power /= 2
             if power < LEAST_POWER:
                 break
             continue
-        has_settled = lower > value * (1 - tolerance)
+        has_settled = lower > value * (1 - price.tolerance)
         theta, value, gradient = moved, lower, its_gradient
         if has_settled:
             break
     return theta, value
 
 
-def whole_multipliers(theta: Floats, error_of: Callable[[Floats], float]) -> tuple[int, ...]:
-    """Return the smallest whole multipliers whose error is within 0.3% of the least found; weights sum to 1."""
+def whole_multipliers(
+    theta: Floats, error_of: Callable[[Floats], float], price: Price | None = None
+) -> tuple[int, ...]:
+    """Return the smallest whole multipliers whose error is within 0.3% of the least found; weights have norm 1."""
+    price = price_of("laplace") if price is None else price
+    wanted = price.proportions(theta)
     found: dict[tuple[int, ...], float] = {}
     for total in range(theta.size, max(LARGEST_TOTAL, 4 * theta.size) + 1):
-        whole = in_lowest_terms(np.maximum(np.rint(theta * total), 1).astype(int).tolist())
+        whole = in_lowest_terms(np.maximum(np.rint(wanted * total), 1).astype(int).tolist())
         if whole not in found:
-            found[whole] = error_of(shares(whole))
+            found[whole] = error_of(shares(whole, price))
     good_enough = min(found.values()) * (1 + WORTH_LARGER_NUMBERS)
     return min((whole for whole, error in found.items() if error <= good_enough), key=sum)
 
@@ -95,6 +101,7 @@ def in_lowest_terms(multipliers: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(multiplier) // common for multiplier in multipliers)
 
 
-def shares(multipliers: Sequence[int]) -> Floats:
-    """Return multipliers as weights of sum 1."""
-    return np.array(multipliers, dtype=np.float64) / sum(multipliers)
+def shares(multipliers: Sequence[int], price: Price | None = None) -> Floats:
+    """Return multipliers as weights of norm 1; without a price, of sum 1."""
+    weights = np.array(multipliers, dtype=np.float64)
+    return weights / (sum(multipliers) if price is None else price.norm(weights))

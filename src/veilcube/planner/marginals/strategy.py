@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veilcube.errors import PlanError, QueryError
 from veilcube.operators import Axes, MarginalsOperator, block_norms, require_few_tables, table_precisions
-from veilcube.planner.design import Family, LinearDesign, MeasuredOnce, balance_weights, whole_multipliers
+from veilcube.planner.design import Family, LinearDesign, MeasuredOnce, balance_weights, price_of, whole_multipliers
 from veilcube.query import Workload
 from veilcube.schema import Schema
 from veilcube.system import Floats, read_whole
@@ -76,12 +76,12 @@ class Marginals(MeasuredOnce):
 
     def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[Marginals, ...]":
         """Return the strategy with every choice made for a workload."""
-        return (self.resolve(schema, workload),)
+        return (self.resolve(schema, workload, family),)
 
     def operator(self, schema: Schema) -> MarginalsOperator:
         """Return the tables' sums; without multipliers, those that suit the tables' own cells."""
         if self.multipliers is None:
-            return self._best(schema, *_own_cells(schema, self.axes(schema))).operator(schema)
+            return self._best(schema, *_own_cells(schema, self.axes(schema)), "laplace").operator(schema)
         return self._operator(schema, self.multipliers)
 
     def axes(self, schema: Schema) -> tuple[Axes, ...]:
@@ -96,12 +96,12 @@ class Marginals(MeasuredOnce):
         except QueryError as problem:
             raise PlanError(f"a chosen marginal does not fit the schema: {problem}") from problem
 
-    def resolve(self, schema: Schema, workload: Workload) -> "Marginals":
-        """Return the strategy with its multipliers chosen for a workload."""
+    def resolve(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "Marginals":
+        """Return the strategy with its multipliers chosen for a workload, and for the price of a family of noise."""
         if self.multipliers is not None or (self.tables is None and self.k > len(schema)):
             return self
         lengths, times = np.unique(np.maximum(workload.high - workload.low + 1, 0), axis=0, return_counts=True)
-        return self._best(schema, lengths.astype(np.float64), times / times.sum())
+        return self._best(schema, lengths.astype(np.float64), times / times.sum(), family)
 
     def natural_workload(self, schema: Schema) -> Workload:
         """Return the questions it is made for: the cells of its tables, or a fixed random sample of them."""
@@ -139,8 +139,9 @@ class Marginals(MeasuredOnce):
             return MarginalsOperator(schema.shape, schema.names, self.k, multipliers)
         return MarginalsOperator(schema.shape, schema.names, max(map(len, axes)), multipliers, axes)
 
-    def _best(self, schema: Schema, lengths: Floats, weights: Floats) -> "Marginals":
-        """Minimise (Σ m)² Σ_R c_R / π_R(m), where c_R is the mean over the queries of that of component R."""
+    def _best(self, schema: Schema, lengths: Floats, weights: Floats, family: Family) -> "Marginals":
+        """Minimise norm(m)² Σ_R c_R / π_R(m), where c_R is the mean over the queries of that of component R."""
+        price = price_of(family)
         start = self._operator(schema, (1,) * len(self.axes(schema)))
         gains = table_precisions(schema.shape, start.tables, start.components)
         norms = np.array([block_norms(schema.shape, [part], lengths)[0] @ weights for part in start.components])
@@ -150,8 +151,8 @@ class Marginals(MeasuredOnce):
             slopes = -(norms / np.square(precisions)) @ gains * 2 * theta
             return float((norms / precisions).sum()), slopes
 
-        theta, _ = balance_weights(error_of, np.ones(len(start.tables)))
-        return replace(self, multipliers=whole_multipliers(theta, lambda tried: error_of(tried)[0]))
+        theta, _ = balance_weights(error_of, np.ones(len(start.tables)), price)
+        return replace(self, multipliers=whole_multipliers(theta, lambda tried: error_of(tried)[0], price))
 
 
 def _read_tables(tables: object) -> tuple[tuple[str, ...], ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.operators import AxisOperator
+from veilcube.planner.design import Family
 from veilcube.planner.matched.loops import COLUMNS_AT_ONCE, Columns, fill_spread, fill_spread_of_ranges
 from veilcube.query import Workload
 from veilcube.system import Floats, Integers, share_out
@@ -146,14 +147,15 @@ class AxisQueries:
             gram += (masks.T * np.bincount(self.set_of[~plain], shares[~plain], len(masks))) @ masks
         return gram
 
-    def variances(self, axis: AxisOperator) -> Floats:
-        """Return the variance of each block's factor on this axis, at a column sum of 1."""
+    def variances(self, axis: AxisOperator, family: Family = "laplace") -> Floats:
+        """Return the variance of each block's factor on this axis, at columns of norm 1, for Gaussian noise L2."""
         plain = self.set_of < 0
         found = np.empty(len(self.low))
         low, high = np.divmod(self._distinct[0], self.size)
         found[plain] = axis.variance_of_ranges(low, high)[self._distinct[1]]
         found[~plain] = axis.moments_of_query(self.sets.astype(np.float64)).second[self.set_of[~plain]]
-        return found * float(axis.column_sums().max()) ** 2
+        squared = float(axis.column_sums().max()) ** 2 if family == "laplace" else float(axis.largest_square)
+        return found * squared
 
     def distinct_sets(self, most: int) -> NDArray[np.bool_] | None:
         """Return the distinct sets of more than one cell, one a row, or None if there are more than ``most``."""

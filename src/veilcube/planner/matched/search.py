@@ -1,9 +1,10 @@
 """The search for a strategy that fits given queries: parametrised rows, closed-form error and gradient, L-BFGS.
 
-A design is A = [diag(d); C] with columns that sum to 1: each of n cells on its own, and p << n shared rows with sparse
-support. HDMM's p-identity (McKenna et al., VLDB 2018) has the same shape with dense rows. Free optimisation of those on
-small axes ends in hat functions, rows that rise and fall linearly and overlap their neighbours by half, at two or three
-scales; so the search starts from hats, weighs the levels, and then lets every entry go its own way.
+A design is A = [diag(d); C] with columns of norm 1, L1 for Laplace noise and L2 for Gaussian: each of n cells on its
+own, and p << n shared rows with sparse support. HDMM's p-identity (McKenna et al., VLDB 2018) has the same shape with
+dense rows. Free optimisation of those on small axes ends in hat functions, rows that rise and fall linearly and overlap
+their neighbours by half, at two or three scales; so the search starts from hats, weighs the levels, and then lets every
+entry go its own way.
 
 Symbols: E = diag(d)^-2, K = (I + C E C')^-1, X = (A'A)^-1 = E - E C'K C E (Woodbury), G the second moments of the
 queries, and the error is F = tr(X G). With H = C E G E, T = H C' and Q = K T K: F = tr(E G) - tr(K T) and
@@ -17,10 +18,12 @@ one another at every call: on a machine with other work that took longer than th
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.planner.design import Family
 from veilcube.planner.matched.gram import SecondMoments
 from veilcube.planner.matched.loops import Columns, add_inner_products, fill_core, fill_slopes, invert
 from veilcube.system import Floats, Integers, share_out
@@ -99,7 +102,8 @@ _LEAST_START = 1e-6
 class Design:
     """A = [diag(own); C], C by columns: cell j's entries stand at ``pointers[j]`` up to ``pointers[j + 1]``.
 
-    ``level`` groups the entries of C whose weights are first chosen together.
+    ``level`` groups the entries of C whose weights are first chosen together; ``family`` is the noise that the norm of
+    columns is for.
     """
 
     own: Floats
@@ -108,6 +112,7 @@ class Design:
     entries: Floats
     level: Integers
     shared: int
+    family: Family = "laplace"
 
     @property
     def columns(self) -> Columns:
@@ -119,21 +124,39 @@ class Design:
         """The cell of each entry of C."""
         return np.repeat(np.arange(len(self.own)), np.diff(self.pointers))
 
+    @property
+    def largest_sum(self) -> float:
+        """The largest sum of a column: 1 where columns are normed by it."""
+        if self.family == "laplace":
+            return 1.0
+        return float((self.own + np.bincount(self.cells, self.entries, len(self.own))).max())
+
+    @property
+    def raw_own(self) -> Floats:
+        """What ``of_raw`` makes the cells' own entries of, with the shared entries as they are."""
+        if self.family == "laplace":
+            return self.own - LEAST_OWN
+        return np.sqrt(np.maximum(np.square(self.own) - LEAST_OWN**2, 0.0))
+
     def of_raw(self, own: Floats, entries: Floats) -> tuple["Design", Floats]:
-        """Return the design whose columns share out what ``LEAST_OWN`` leaves as these numbers do, and their sums."""
+        """Return the design whose columns share out what ``LEAST_OWN`` leaves as these numbers do, and their norms."""
         cells = self.cells
-        sums = own + np.bincount(cells, entries, len(own))
-        scale = (1.0 - LEAST_OWN) / sums
-        return replace(self, own=LEAST_OWN + own * scale, entries=entries * scale[cells]), sums
+        if self.family == "laplace":
+            sums = own + np.bincount(cells, entries, len(own))
+            scale = (1.0 - LEAST_OWN) / sums
+            return replace(self, own=LEAST_OWN + own * scale, entries=entries * scale[cells]), sums
+        norms = np.sqrt(np.square(own) + np.bincount(cells, np.square(entries), len(own)))
+        scale = sqrt(1.0 - LEAST_OWN**2) / norms
+        return replace(self, own=np.sqrt(LEAST_OWN**2 + np.square(own * scale)), entries=entries * scale[cells]), norms
 
 
-def identity_design(size: int) -> Design:
+def identity_design(size: int, family: Family = "laplace") -> Design:
     """Return the design without shared rows."""
     none = np.zeros(0, dtype=np.int64)
-    return Design(np.ones(size), np.zeros(size + 1, dtype=np.int64), none, np.zeros(0), none, 0)
+    return Design(np.ones(size), np.zeros(size + 1, dtype=np.int64), none, np.zeros(0), none, 0, family)
 
 
-def hat_design(size: int, counts: Sequence[int]) -> Design:
+def hat_design(size: int, counts: Sequence[int], family: Family = "laplace") -> Design:
     """Return levels of ``counts`` hats each, equally weighed; one hat is the total.
 
     The knots of a level are equally spaced from the first edge of the axis to the last; a cell lies between two knots
@@ -150,21 +173,24 @@ def hat_design(size: int, counts: Sequence[int]) -> Design:
             level.append(np.full(size, number))
         before += count
     if not cells:
-        return identity_design(size)
+        return identity_design(size, family)
     columns = np.concatenate(cells), np.concatenate(rows), np.concatenate(entries), np.concatenate(level)
-    return _from_entries(size, before, *columns)
+    return _from_entries(size, before, *columns, family)
 
 
-def set_design(sets: NDArray[np.bool_]) -> Design:
+def set_design(sets: NDArray[np.bool_], family: Family = "laplace") -> Design:
     """Return the design whose shared rows are given sets of cells."""
     rows, cells = np.nonzero(sets)
-    return _from_entries(sets.shape[1], len(sets), cells, rows, np.ones(len(rows)), np.zeros(len(rows), dtype=np.int64))
+    ones, level = np.ones(len(rows)), np.zeros(len(rows), dtype=np.int64)
+    return _from_entries(sets.shape[1], len(sets), cells, rows, ones, level, family)
 
 
-def _from_entries(size: int, shared: int, cells: Integers, rows: Integers, entries: Floats, level: Integers) -> Design:
+def _from_entries(
+    size: int, shared: int, cells: Integers, rows: Integers, entries: Floats, level: Integers, family: Family
+) -> Design:
     order = np.lexsort((rows, cells))
     pointers = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=size))]).astype(np.int64)
-    raw = Design(np.ones(size), pointers, rows[order].astype(np.int64), entries[order], level[order], shared)
+    raw = Design(np.ones(size), pointers, rows[order].astype(np.int64), entries[order], level[order], shared, family)
     return raw.of_raw(raw.own, raw.entries)[0]
 
 
@@ -186,18 +212,18 @@ def hat_counts(size: int, *, with_total: bool) -> list[tuple[int, ...]]:
     return [*found, *((*ladder, 1) for ladder in found)] if with_total else list(found)
 
 
-def search(moments: SecondMoments, sets: NDArray[np.bool_] | None, steps: int) -> Design:
+def search(moments: SecondMoments, sets: NDArray[np.bool_] | None, steps: int, family: Family = "laplace") -> Design:
     """Return the best design found for second moments G: starts compared, weighed, refined, the best refined longer."""
     size = len(moments.diagonal)
     # The share of queries that hold both ends, and so all cells where they are ranges.
     with_total = size <= SMALL or moments.both_ends >= NOTABLE_SHARE
-    starts = [hat_design(size, counts) for counts in hat_counts(size, with_total=with_total)]
+    starts = [hat_design(size, counts, family) for counts in hat_counts(size, with_total=with_total)]
     if sets is not None and len(sets):
-        starts.append(set_design(sets))
+        starts.append(set_design(sets, family))
     weighed = [weigh_levels(start, moments) for start in _best(starts, moments, WEIGHED_STARTS)]
     refined = [refine(design, moments, FIRST_STEPS) for design in _best(weighed, moments, REFINED_STARTS)]
     best = refine(_best(refined, moments, 1)[0], moments, steps)
-    return _best([identity_design(size), best], moments, 1)[0]
+    return _best([identity_design(size, family), best], moments, 1)[0]
 
 
 def _best(designs: Sequence[Design], moments: SecondMoments, count: int) -> list[Design]:
@@ -235,7 +261,7 @@ def refine(design: Design, moments: SecondMoments, steps: int) -> Design:
         value, own, entries = _logarithm_and_slopes(design, squares[:size], squares[size:], moments)
         return value, 2.0 * roots * np.concatenate([own, entries])
 
-    raw = np.concatenate([design.own - LEAST_OWN, design.entries])
+    raw = np.concatenate([design.raw_own, design.entries])
     squares = np.square(descend_gradient(objective, np.sqrt(np.maximum(raw, _LEAST_START)), steps))
     return design.of_raw(squares[:size], squares[size:])[0]
 
@@ -244,12 +270,22 @@ def _logarithm_and_slopes(
     design: Design, own: Floats, entries: Floats, moments: SecondMoments
 ) -> tuple[float, Floats, Floats]:
     """Return log F of the design of raw numbers (``Design.of_raw``), and its slopes in them."""
-    found, sums = design.of_raw(own, entries)
+    found, norms = design.of_raw(own, entries)
     error, own_slopes, entry_slopes = error_and_slopes(found, moments)
     cells = design.cells
-    common = (own * own_slopes + np.bincount(cells, entries * entry_slopes, len(own))) / sums
-    scale = (1.0 - LEAST_OWN) / (error * sums)
-    return float(np.log(error)), (own_slopes - common) * scale, (entry_slopes - common[cells]) * scale[cells]
+    if design.family == "laplace":
+        common = (own * own_slopes + np.bincount(cells, entries * entry_slopes, len(own))) / norms
+        scale = (1.0 - LEAST_OWN) / (error * norms)
+        return float(np.log(error)), (own_slopes - common) * scale, (entry_slopes - common[cells]) * scale[cells]
+    share = sqrt(1.0 - LEAST_OWN**2)
+    own_slopes = own_slopes * (own * share / (norms * found.own))  # the floor of own does not move with it
+    common = (own * own_slopes + np.bincount(cells, entries * entry_slopes, len(own))) / np.square(norms)
+    scale = share / (error * norms)
+    return (
+        float(np.log(error)),
+        (own_slopes - own * common) * scale,
+        (entry_slopes - entries * common[cells]) * scale[cells],
+    )
 
 
 def expected_error(design: Design, moments: SecondMoments) -> float:

@@ -23,7 +23,7 @@ from veilcube.operators import (
     Operator,
     ProductOperator,
 )
-from veilcube.planner.design import MeasuredOnce
+from veilcube.planner.design import Family, MeasuredOnce
 from veilcube.planner.matched.gram import AxisQueries, DenseMoments, WorkloadBlocks
 from veilcube.planner.matched.search import Design, identity_design, refine, search
 from veilcube.privacy import LARGEST_COLUMN
@@ -69,8 +69,8 @@ class Matched(MeasuredOnce):
         return {"name": self.name, "shared_rows": shared}
 
 
-def matched_strategies(schema: Schema, workload: Workload) -> tuple[Matched, ...]:
-    """Return the strategies optimised for the queries of a workload; the last few searches are remembered.
+def matched_strategies(schema: Schema, workload: Workload, family: Family = "laplace") -> tuple[Matched, ...]:
+    """Return the strategies optimised for a workload and a family of noise; the last few searches are remembered.
 
     >>> from veilcube.schema import Ordinal
     >>> schema = Schema([Ordinal("age", 1, 64)])
@@ -85,19 +85,19 @@ def matched_strategies(schema: Schema, workload: Workload) -> tuple[Matched, ...
                 f"a strategy is matched to a workload on attributes of at most {LARGEST_MATCHED} cells and "
                 f"'{attribute.name}' has {attribute.size}, so none was searched; use a tree or coarser cells"
             )
-    key = _digest(workload)
+    key = _digest(workload, family)
     found = _REMEMBERED.get(key)
     if found is None:
-        found = _search_product(workload)
+        found = _search_product(workload, family)
         for oldest in list(_REMEMBERED)[: 1 - MOST_REMEMBERED]:
             _REMEMBERED.pop(oldest, None)
         _REMEMBERED[key] = found
     return (found,)
 
 
-def _digest(workload: Workload) -> bytes:
+def _digest(workload: Workload, family: Family) -> bytes:
     """Return what tells workloads apart that ask for other cells; a digest, for a workload may be large."""
-    digest = sha256(repr((workload.schema.shape, len(workload))).encode())
+    digest = sha256(repr((workload.schema.shape, len(workload), family)).encode())
     digest.update(np.ascontiguousarray(workload.low).data)
     digest.update(np.ascontiguousarray(workload.high).data)
     for row, region in sorted(workload.regions.items()):
@@ -108,13 +108,13 @@ def _digest(workload: Workload) -> bytes:
     return digest.digest()
 
 
-def _search_product(workload: Workload) -> Matched:
+def _search_product(workload: Workload, family: Family) -> Matched:
     blocks = WorkloadBlocks.of(workload)
     if not len(blocks):
         raise PlanError(
             "every query of the workload is empty, so there is nothing to match; name queries that count cells"
         )
-    designs = [identity_design(queries.size) for queries in blocks.axes]
+    designs = [identity_design(queries.size, family) for queries in blocks.axes]
     variances = [np.ones(len(blocks)) for _ in blocks.axes]
     rounds = ROUNDS if sum(queries.size > 1 for queries in blocks.axes) > 1 else 1
     for number in range(rounds):
@@ -122,10 +122,10 @@ def _search_product(workload: Workload) -> Matched:
             if queries.size > 1:
                 others = prod((variances[j] for j in range(len(variances)) if j != i), start=np.ones(len(blocks)))
                 designs[i] = _improve(designs[i], queries, others, first=number == 0)
-                variances[i] = queries.variances(round_design(designs[i], LARGEST_COLUMN_SUM))
+                variances[i] = queries.variances(round_design(designs[i], LARGEST_COLUMN_SUM), family)
     matched = sum(design.shared > 0 for design in designs)
     column_sum = min(LARGEST_COLUMN_SUM, int(LARGEST_COLUMN ** (1 / max(1, matched))))
-    return Matched(tuple(round_design(design, column_sum) for design in designs))
+    return Matched(tuple(round_design(design, int(column_sum / design.largest_sum)) for design in designs))
 
 
 def _improve(design: Design, queries: AxisQueries, weights: Floats, *, first: bool) -> Design:
@@ -133,28 +133,38 @@ def _improve(design: Design, queries: AxisQueries, weights: Floats, *, first: bo
     moments = queries.moments(weights)
     if design.shared and not first:
         return refine(design, moments, STEPS)
-    return search(moments, queries.distinct_sets(min(MOST_SETS, MOST_ENTRIES // queries.size)), STEPS)
+    return search(moments, queries.distinct_sets(min(MOST_SETS, MOST_ENTRIES // queries.size)), STEPS, design.family)
 
 
-def match_axis(gram: Floats, column_sum: int = LARGEST_COLUMN_SUM) -> AxisOperator:
+def match_axis(gram: Floats, column_norm: int = LARGEST_COLUMN_SUM, family: Family = "laplace") -> AxisOperator:
     """Return the axis optimised for second moments G = Σ u q q' of queries q with weights u, a matrix over cells."""
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not 1 <= len(gram) <= LARGEST_MATCHED:
         raise PlanError(
             f"an axis is matched to a square matrix of second moments over 1 to {LARGEST_MATCHED} cells, not to shape "
             f"{gram.shape}"
         )
-    return round_design(search(DenseMoments(np.ascontiguousarray(gram, dtype=np.float64)), None, STEPS), column_sum)
+    moments = DenseMoments(np.ascontiguousarray(gram, dtype=np.float64))
+    return round_design(search(moments, None, STEPS, family), column_norm)
 
 
-def round_design(design: Design, column_sum: int) -> AxisOperator:
-    """Return the axis of the whole numbers nearest to a design; each cell's own row takes up what rounding leaves."""
-    size, cells = len(design.own), design.cells
-    entries = np.rint(design.entries * column_sum).astype(np.int64)
-    own = column_sum - np.bincount(cells, entries, size).astype(np.int64)
-    for cell in np.flatnonzero(own < 1):
+def round_design(design: Design, column_norm: int) -> AxisOperator:
+    """Return the axis of the whole numbers nearest to a design; each cell's own row takes up what rounding leaves.
+
+    For Laplace noise all columns have the sum ``column_norm``; for Gaussian noise their L2 norm is next below it.
+    """
+    size, cells, power = len(design.own), design.cells, 1 if design.family == "laplace" else 2
+    entries = np.rint(design.entries * column_norm).astype(np.int64)
+    largest = column_norm**power
+    left = largest - np.bincount(cells, entries**power, size).astype(np.int64)
+    for cell in np.flatnonzero(left < 1):
         part = entries[design.pointers[cell] : design.pointers[cell + 1]]
-        while part.sum() >= column_sum:
+        while (part**power).sum() >= largest:
             part[part.argmax()] -= 1
+        left[cell] = largest - (part**power).sum()
     shared = scipy.sparse.csr_array((entries, (design.rows, cells)), shape=(design.shared, size))
     shared = shared[np.flatnonzero(shared.sum(axis=1))]
-    return MatchedAxis(column_sum, shared) if shared.shape[0] else FlatAxis(size)
+    if not shared.shape[0]:
+        return FlatAxis(size)
+    if design.family == "laplace":
+        return MatchedAxis(column_norm, shared)
+    return MatchedAxis.of_own(np.sqrt(left).astype(np.int64), shared)

@@ -5,7 +5,7 @@ The division and the size of blocks follow from the exact variance of least squa
 about single cells has more than 5% more error than under the identity.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -28,13 +28,18 @@ from veilcube.operators import (
     block_moments,
     cells_of,
 )
-from veilcube.planner.design import Parts, Planned
+from veilcube.planner.design import Family, Parts, Planned
 from veilcube.privacy import Event, SequentialEvent
 from veilcube.query import Workload
 from veilcube.schema import Region, Schema
 from veilcube.system import Floats, Integers
 
-SPLITS = (Fraction(30, 31), Fraction(40, 41), Fraction(60, 61), Fraction(100, 101))
+# Under Gaussian noise squares add up: regions of a quarter of the cells' weight cost the cells 3% of error, as those of
+# a thirtieth do under Laplace noise.
+SPLITS: Mapping[Family, tuple[Fraction, ...]] = {
+    "laplace": (Fraction(30, 31), Fraction(40, 41), Fraction(60, 61), Fraction(100, 101)),
+    "gaussian": (Fraction(4, 5), Fraction(9, 11), Fraction(11, 13), Fraction(7, 8)),
+}
 MOST_GRIDS = 100
 MOST_QUERIES = 300
 
@@ -208,16 +213,23 @@ def planned_operator(schema: Schema, split: Fraction, parts: tuple[int, ...]) ->
 
 @lru_cache(maxsize=64)
 def best_design(
-    schema: Schema, workload: Workload, split: Fraction | None, parts: tuple[int, ...] | None
+    schema: Schema,
+    workload: Workload,
+    split: Fraction | None,
+    parts: tuple[int, ...] | None,
+    family: Family = "laplace",
 ) -> tuple[Fraction, tuple[int, ...]]:
     """Return the division of the budget and the blocks with the least mean variance over a workload."""
     low, high = workload.low[:MOST_QUERIES], workload.high[:MOST_QUERIES]
     grids = [parts] if parts is not None else list(_grids(schema.shape))
-    splits = SPLITS if split is None else (split,)
+    splits = SPLITS[family] if split is None else (split,)
 
     def error(choice: tuple[Fraction, tuple[int, ...]]) -> float:
         operator = planned_operator(schema, *choice)
-        return float(operator.variance_of_rectangles(low, high).mean()) * float(operator.sensitivity("add-remove")) ** 2
+        variance = float(operator.variance_of_rectangles(low, high).mean())
+        if family == "gaussian":
+            return variance * float(operator.sensitivity_l2_squared("add-remove"))
+        return variance * float(operator.sensitivity("add-remove")) ** 2
 
     return min(product(splits, grids), key=error)
 

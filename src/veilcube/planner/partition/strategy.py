@@ -79,7 +79,7 @@ class Adaptive(StrategyDefaults):
         chosen = self.design(schema)
         return planned_operator(schema, chosen.split, chosen.parts)
 
-    def resolve(self, schema: Schema, workload: Workload) -> "Adaptive":
+    def resolve(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "Adaptive":
         """Return the strategy with the split and the blocks that have the least error over a workload."""
         parts = self.parts
         if parts is not None and len(parts) != len(schema):
@@ -92,12 +92,12 @@ class Adaptive(StrategyDefaults):
             schema.cells, BYTES_PER_CELL, "planning an adaptive release", "use wider bins or fewer attributes"
         )
         given = self.split if isinstance(self.split, Fraction) else None
-        split, parts = best_design(schema, workload, given, parts)
+        split, parts = best_design(schema, workload, given, parts, family)
         return replace(self, split=split, parts=parts)
 
     def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[Adaptive, ...]":
         """Return the strategy with every choice made for a workload."""
-        return (self.resolve(schema, workload),)
+        return (self.resolve(schema, workload, family),)
 
     def design(self, schema: Schema) -> AdaptiveDesign:
         """Return the two steps."""

@@ -208,6 +208,16 @@ def _shares(steps: int, is_line: bool) -> tuple[Fraction, ...]:
     return tuple(Fraction(part, sum(parts)) for part in parts)
 
 
+def gaussian_weights(weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
+    """Return the weights of the levels under Gaussian noise that go with these of Laplace noise.
+
+    Level k answers for the error c_k / m_k². That is least for m_k as the cube root of c_k where the weights add up,
+    and as its fourth root where their squares do: the weights to the power of 3/4.
+    """
+    parts = [round(1000 * float(weight) ** 0.75) for weight in weights]
+    return tuple(Fraction(part, sum(parts)) for part in parts)
+
+
 def _normalised(weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
     """Return weights that sum to 1 exactly: decimals may miss it by a hair, and that hair must not be spent."""
     total = sum(weights, start=Fraction(0))

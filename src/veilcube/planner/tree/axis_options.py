@@ -3,6 +3,7 @@
 Each level has a whole multiplier.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -11,6 +12,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from veilcube.operators import AxisOperator, FlatAxis, TreeAxis, hierarchy_levels, levels_of_fanouts, tree_fanouts
+from veilcube.planner.design import Family
 from veilcube.schema import Attribute, Nominal
 from veilcube.system import Integers
 
@@ -69,16 +71,17 @@ def count_levels(attribute: Attribute, branches: Branches) -> int:
 # Beyond this many cells only a few fan-outs are tried, and beyond the second limit only one, with equal weights.
 MOST_CELLS_TO_SEARCH = 2**18
 MOST_CELLS_TO_OPTIMISE = 2**24
-FEW_FANOUTS = (16, 32, 64)
-ONE_FANOUT = 16
-_DEEPEST = 6
+# Gaussian noise on L levels costs the root of L times that on one, not L times it: more levels pay.
+FEW_FANOUTS: Mapping[Family, tuple[int, ...]] = {"laplace": (16, 32, 64), "gaussian": (4, 8, 16)}
+ONE_FANOUT: Mapping[Family, int] = {"laplace": 16, "gaussian": 8}
+_DEEPEST: Mapping[Family, int] = {"laplace": 6, "gaussian": 12}
 _SKEWS = (0.6, 1.0, 1.6)
 _FULL_DEPTH = (2, 3)
 _MOST_BINARY_CELLS = 2**12
 
 
-def options_for(attribute: Attribute) -> tuple[Branches, ...]:
-    """Return the trees to try, flat first.
+def options_for(attribute: Attribute, family: Family = "laplace") -> tuple[Branches, ...]:
+    """Return the trees to try for a family of noise, flat first.
 
     Ordinal attributes: balanced trees of each depth, with a smaller or larger first fan-out, and the trees of fan-out 2
     and 3, whose levels of little weight are merged later. Nominal ones: their hierarchy, and the total with the cells.
@@ -88,11 +91,11 @@ def options_for(attribute: Attribute) -> tuple[Branches, ...]:
     if isinstance(attribute, Nominal):
         return ("flat", "hierarchy", ()) if attribute.hierarchy.groups else ("flat", ())
     if attribute.size > MOST_CELLS_TO_OPTIMISE:
-        return (tree_fanouts(attribute.size, ONE_FANOUT)[1:],)
+        return (tree_fanouts(attribute.size, ONE_FANOUT[family])[1:],)
     if attribute.size > MOST_CELLS_TO_SEARCH:
-        return tuple(dict.fromkeys(tree_fanouts(attribute.size, fanout)[1:] for fanout in FEW_FANOUTS))
+        return tuple(dict.fromkeys(tree_fanouts(attribute.size, fanout)[1:] for fanout in FEW_FANOUTS[family]))
     found: list[Branches] = ["flat", ()]
-    for depth in range(2, _DEEPEST + 1):
+    for depth in range(2, _DEEPEST[family] + 1):
         found += [_balanced(attribute.size, depth, skew) for skew in _SKEWS]
     if attribute.size <= _MOST_BINARY_CELLS:
         found += [tree_fanouts(attribute.size, fanout)[1:] for fanout in _FULL_DEPTH]

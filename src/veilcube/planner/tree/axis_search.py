@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veilcube.planner.design import in_lowest_terms, shares, whole_multipliers
+from veilcube.planner.design import Family, in_lowest_terms, shares, whole_multipliers
 from veilcube.planner.tree.axis_options import (
     MOST_CELLS_TO_OPTIMISE,
     AxisTree,
@@ -72,7 +72,7 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class Option:
-    """A tree over one attribute with weights θ of sum 1; ``error`` is Σ cost · variance."""
+    """A tree over one attribute with weights θ of norm 1; ``error`` is Σ cost · variance."""
 
     branches: Branches
     theta: Floats
@@ -93,6 +93,7 @@ class AxisSearch:
     attribute: Attribute
     wish: Wish
     ranges: Ranges
+    family: Family = "laplace"
 
     @property
     def is_searched(self) -> bool:
@@ -139,7 +140,7 @@ class AxisSearch:
     def _optimised(self, option: Option, cost: Floats) -> Option:
         if self.wish.multipliers is not None or option.classes is None or option.packed is None:
             return replace(option, error=float(cost @ self.variances(option)))
-        theta, error = option.classes.optimise(option.packed, cost, option.theta)
+        theta, error = option.classes.optimise(option.packed, cost, option.theta, self.family)
         return replace(option, theta=theta, error=error)
 
     def _option(self, branches: Branches, measures_total: bool) -> Option:
@@ -155,7 +156,8 @@ class AxisSearch:
             return option.classes.variances(option.packed, weights)
         whole = in_lowest_terms(self.wish.multipliers or (1,) * weights.size)
         axis = AxisTree(option.branches, whole).operator(self.attribute)
-        return axis.variance_of_ranges(self.ranges.low, self.ranges.high) * float(sum(whole)) ** 2
+        squared = float(sum(whole)) ** 2 if self.family == "laplace" else float(axis.largest_square)
+        return axis.variance_of_ranges(self.ranges.low, self.ranges.high) * squared
 
     def round(self, option: Option, weight: Floats) -> tuple[AxisTree, Floats]:
         """Turn weights into the smallest whole multipliers that lose little; return them with the new variances."""
@@ -164,9 +166,9 @@ class AxisSearch:
         if self.wish.multipliers is not None or option.classes is None:
             whole = in_lowest_terms(self.wish.multipliers or (1,) * option.theta.size)
             return AxisTree(option.branches, whole), self.variances(option)
-        cost = self.ranges.cost(weight)
-        chosen = whole_multipliers(option.theta, lambda theta: float(cost @ self.variances(option, theta)))
-        return AxisTree(option.branches, chosen), self.variances(option, shares(chosen))
+        cost, price = self.ranges.cost(weight), option.classes.price(self.family)
+        chosen = whole_multipliers(option.theta, lambda theta: float(cost @ self.variances(option, theta)), price)
+        return AxisTree(option.branches, chosen), self.variances(option, shares(chosen, price))
 
     def _try(self, branches: Branches, measures_total: bool, sample: Integers, cost: Floats) -> Option:
         low, high = self.ranges.low[sample], self.ranges.high[sample]
@@ -175,9 +177,9 @@ class AxisSearch:
         classes = TreeClasses(inner_levels_of(self.attribute, branches), measures_total)
         ranges = classes.ranges(low, high)
         if self.wish.multipliers is not None:
-            theta = shares(self.wish.multipliers)
+            theta = shares(self.wish.multipliers, classes.price(self.family))
             return Option(branches, theta, float(cost @ classes.variances(ranges, theta)), classes)
-        return Option(branches, *classes.optimise(ranges, cost), classes)
+        return Option(branches, *classes.optimise(ranges, cost, family=self.family), classes)
 
     def _on_all_ranges(self, option: Option) -> Option:
         if option.classes is None:
@@ -189,12 +191,13 @@ class AxisSearch:
         if self.wish.multipliers is not None or option.classes is None:
             return []
         has_total = option.classes.measures_total
-        keeps_total = has_total and bool(option.theta[0] >= LIGHT_WEIGHT)
+        parts = option.classes.price(self.family).parts(option.theta)
+        keeps_total = has_total and bool(parts[0] >= LIGHT_WEIGHT)
         found: list[tuple[Branches, bool]] = []
         if has_total and not keeps_total and option.theta.size > 2:
             found.append((option.branches, False))
         if self.wish.may_merge and isinstance(option.branches, tuple):
-            inner = option.theta[1 if has_total else 0 : -1]
+            inner = parts[1 if has_total else 0 : -1]
             merged = merge_levels(option.branches, tuple(bool(share < LIGHT_WEIGHT) for share in inner))
             if merged != option.branches:
                 found.append((merged, keeps_total or merged == ()))

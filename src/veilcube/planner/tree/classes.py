@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.planner.design import balance_weights
+from veilcube.planner.design import (
+    Chain,
+    Family,
+    Price,
+    SquaresPrice,
+    balance_weights,
+    longest_chains,
+    price_of,
+)
 from veilcube.planner.tree.loops import PackedRanges, PackedTree, range_variances
 from veilcube.system import Floats, Integers
 
@@ -80,12 +88,29 @@ class TreeClasses:
         range_variances(self._packed[0], ranges, theta, np.zeros(queries), variances)
         return variances
 
-    def optimise(self, ranges: PackedRanges, cost: Floats, start: Floats | None = None) -> tuple[Floats, float]:
-        """Return the weights of sum 1 with the least Σ cost · variance, and that value."""
+    def price(self, family: Family) -> Price:
+        """Return what weights cost: a cell's node that stands on several levels is one row, with the sum of theirs."""
+        return price_of(family) if family == "laplace" else self._squares
+
+    @cached_property
+    def _squares(self) -> SquaresPrice:
+        tree = self._packed[0]
+        below: list[frozenset[Chain]] = []
+        for c, (first, end) in enumerate(zip(tree.first.tolist(), tree.end.tolist(), strict=True)):
+            children = np.unique(tree.children[tree.child_start[c] : tree.child_start[c + 1]]).tolist()
+            rest = frozenset[Chain]().union(*(below[child] for child in children)) if children else {()}
+            below.append(frozenset(((first, end), *chain) if end > first else chain for chain in rest))
+        return SquaresPrice(longest_chains(below[-1]))
+
+    def optimise(
+        self, ranges: PackedRanges, cost: Floats, start: Floats | None = None, family: Family = "laplace"
+    ) -> tuple[Floats, float]:
+        """Return the weights of norm 1 with the least Σ cost · variance, and that value."""
         variances = np.zeros(cost.size)
         return balance_weights(
             lambda theta: range_variances(self._packed[0], ranges, theta, cost, variances),
             np.ones(self.weights) if start is None else start,
+            self.price(family),
         )
 
 

@@ -1,10 +1,10 @@
 """The search for the best product of trees: fan-outs, flat attributes and level weights, by exact variances.
 
-For a product of trees with weights of sum 1, the expected squared error of a query is that of noise at sensitivity 1
-times the product of its ranges' variances, so seen from one attribute the workload is a list of ranges, each weighed by
-the other attributes' variances. The search goes round the attributes: for each it tries every tree with its weights
-optimised, takes the best and goes on, until a round gains next to nothing; then weights are rounded to small whole
-multipliers. It knows public facts only: schema and workload.
+For a product of trees with weights of norm 1 (their sum for Laplace noise, their L2 norm for Gaussian), the expected
+squared error of a query is that of noise at sensitivity 1 times the product of its ranges' variances, so seen from one
+attribute the workload is a list of ranges, each weighed by the other attributes' variances. The search goes round the
+attributes: for each it tries every tree with its weights optimised, takes the best and goes on, until a round gains
+next to nothing; then weights are rounded to small whole multipliers. It knows public facts only: schema and workload.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from itertools import islice, product
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.planner.design import Family
 from veilcube.planner.tree.axis_options import (
     FEW_FANOUTS,
     MOST_CELLS_TO_OPTIMISE,
@@ -95,10 +96,10 @@ class Found:
 
 
 @lru_cache(maxsize=64)
-def search_trees(schema: Schema, wishes: tuple[Wish, ...], queries: QuerySample) -> Found:
+def search_trees(schema: Schema, wishes: tuple[Wish, ...], queries: QuerySample, family: Family = "laplace") -> Found:
     """Return the product of trees with the least expected squared error over the queries, among what is wished."""
     axes = [
-        AxisSearch(attribute, wish, Ranges.of(queries.low[:, position], queries.high[:, position]))
+        AxisSearch(attribute, wish, Ranges.of(queries.low[:, position], queries.high[:, position]), family)
         for position, (attribute, wish) in enumerate(zip(schema, wishes, strict=True))
     ]
     chosen = [axis.start() for axis in axes]
@@ -106,7 +107,7 @@ def search_trees(schema: Schema, wishes: tuple[Wish, ...], queries: QuerySample)
     if len(queries) and any(axis.is_searched for axis in axes):
         chosen, tried = _descend(axes, chosen)
     rounded = _round(axes, chosen)
-    return Found(tuple(rounded), _sentence(axes, tried, queries))
+    return Found(tuple(rounded), _sentence(axes, tried, queries, family))
 
 
 def _descend(axes: Sequence[AxisSearch], chosen: list[Option]) -> tuple[list[Option], int]:
@@ -153,22 +154,22 @@ def _others(factors: Sequence[Floats], position: int) -> Floats:
     return product
 
 
-def _sentence(axes: Sequence[AxisSearch], tried: int, queries: QuerySample) -> str:
+def _sentence(axes: Sequence[AxisSearch], tried: int, queries: QuerySample, family: Family) -> str:
     parts = [f"{tried} trees were tried, each with its weights optimised"] if tried else ["the trees were given"]
     if queries.used < queries.of:
         parts.append(f"{queries.used:,} of the {queries.of:,} queries guided the search")
-    parts += [limit for axis in axes if (limit := _limit(axis.attribute, axis.wish)) is not None]
+    parts += [limit for axis in axes if (limit := _limit(axis.attribute, axis.wish, family)) is not None]
     return "; ".join(parts)
 
 
-def _limit(attribute: Attribute, wish: Wish) -> str | None:
+def _limit(attribute: Attribute, wish: Wish, family: Family) -> str | None:
     """Say what was left out on an attribute that is too large to search fully."""
     if wish.multipliers is not None or not isinstance(attribute, Ordinal) or attribute.size <= MOST_CELLS_TO_SEARCH:
         return None
     if attribute.size > MOST_CELLS_TO_OPTIMISE:
         return (
             f"'{attribute.name}' has more than {MOST_CELLS_TO_OPTIMISE:,} cells, so it was not searched: "
-            f"fan-out {ONE_FANOUT}, equal weights"
+            f"fan-out {ONE_FANOUT[family]}, equal weights"
         )
-    fanouts = ", ".join(map(str, FEW_FANOUTS))
+    fanouts = ", ".join(map(str, FEW_FANOUTS[family]))
     return f"'{attribute.name}' has more than {MOST_CELLS_TO_SEARCH:,} cells, so only fan-outs {fanouts} were tried"

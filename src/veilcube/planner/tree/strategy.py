@@ -21,7 +21,7 @@ from veilcube.planner.design import (
     multipliers_of,
     within_column,
 )
-from veilcube.planner.staged import staged_design, staged_operator
+from veilcube.planner.staged import can_stage, gaussian_weights, staged_design, staged_operator
 from veilcube.planner.tree.axis_options import AxisTree, Branches, count_levels, options_for
 from veilcube.planner.tree.axis_search import Wish
 from veilcube.planner.tree.search import QuerySample, search_trees
@@ -98,17 +98,21 @@ class Tree(StrategyDefaults):
         if self.refine:
             return staged_operator(schema, self._refined_weights())
         require_cells(max(schema.shape), BYTES_PER_LEAF, "planning a tree", WAYS_OUT)
-        axes, _ = self._choose(schema, None)
+        axes, _ = self._choose(schema, None, "laplace")
         return ProductOperator(
             tuple(axis.operator(attribute) for axis, attribute in zip(axes, schema, strict=True)), schema.names
         )
 
-    def resolve(self, schema: Schema, workload: Workload) -> "Tree":
-        """Return the strategy with every choice made, for the least expected error over a workload."""
+    def resolve(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "Tree":
+        """Return the strategy with every choice made, for the least expected error over a workload.
+
+        What is best depends on the family of noise: Laplace noise pays for the sum of the weights of a column, Gaussian
+        noise for the sum of their squares.
+        """
         if self.refine:
-            return self
+            return self._with_weights_for(family, schema)
         require_cells(max(schema.shape), BYTES_PER_LEAF, "planning a tree", WAYS_OUT)
-        axes, searched = self._choose(schema, workload)
+        axes, searched = self._choose(schema, workload, family)
         return replace(
             self,
             branching={name: axis.branches for name, axis in zip(schema.names, axes, strict=True)},
@@ -118,7 +122,7 @@ class Tree(StrategyDefaults):
 
     def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[Tree, ...]":
         """Return the strategy with every choice made for a workload."""
-        return (self.resolve(schema, workload),)
+        return (self.resolve(schema, workload, family),)
 
     def design(self, schema: Schema) -> Design:
         """Return the steps of the staged tree, or everything at once."""
@@ -134,24 +138,30 @@ class Tree(StrategyDefaults):
         """Return the plain data that describes it."""
         return {"name": self.name, "branching": _plain(self.branching), "weights": _plain(self.weights)}
 
-    def _choose(self, schema: Schema, workload: Workload | None) -> tuple[tuple[AxisTree, ...], str]:
+    def _with_weights_for(self, family: Family, schema: Schema) -> "Tree":
+        """Return the staged tree with the weights of its steps where those of Laplace noise are not the best."""
+        if family == "laplace" or self._refined_weights() is not None or not can_stage(schema):
+            return self
+        return replace(self, weights=gaussian_weights(staged_design(HalvingTree.of(schema)).weights))
+
+    def _choose(self, schema: Schema, workload: Workload | None, family: Family) -> tuple[tuple[AxisTree, ...], str]:
         for given in (self.branching, self.weights):
             unknown = sorted(set(given) - set(schema.names)) if isinstance(given, Mapping) else []
             if unknown:
                 raise PlanError(f"there is no attribute '{unknown[0]}'; the schema has {', '.join(schema.names)}")
-        wishes = tuple(self._wish(attribute) for attribute in schema)
+        wishes = tuple(self._wish(attribute, family) for attribute in schema)
         if all(wish.multipliers is not None and len(wish.options) == 1 for wish in wishes):
             return _capped([AxisTree(wish.options[0], wish.multipliers or (1,)) for wish in wishes]), self.searched
-        found = search_trees(schema, wishes, QuerySample(workload or default_workload(schema)))
+        found = search_trees(schema, wishes, QuerySample(workload or default_workload(schema)), family)
         return _capped(found.axes), found.searched
 
-    def _wish(self, attribute: Attribute) -> Wish:
+    def _wish(self, attribute: Attribute, family: Family) -> Wish:
         is_named = isinstance(self.branching, Mapping)
         branching = (
             self.branching.get(attribute.name, "auto") if isinstance(self.branching, Mapping) else self.branching
         )
         weights = self.weights.get(attribute.name, "auto") if isinstance(self.weights, Mapping) else self.weights
-        options = _options(attribute, branching, is_named)
+        options = _options(attribute, branching, is_named, family)
         if options == ("flat",):
             _require_levels(attribute, weights, {1})
             return Wish(options, (1,))
@@ -167,11 +177,11 @@ def _capped(axes: Sequence[AxisTree]) -> tuple[AxisTree, ...]:
     return tuple(replace(axis, multipliers=own) for axis, own in zip(axes, fitted, strict=True))
 
 
-def _options(attribute: Attribute, branching: Branching, is_named: bool) -> tuple[Branches, ...]:
+def _options(attribute: Attribute, branching: Branching, is_named: bool, family: Family) -> tuple[Branches, ...]:
     if attribute.size == 1 or branching == "flat":
         return ("flat",)
     if branching == "auto":
-        return options_for(attribute)
+        return options_for(attribute, family)
     fixed = _fixed_branches(attribute, branching)
     if fixed is not None:
         return (fixed,)
@@ -179,7 +189,7 @@ def _options(attribute: Attribute, branching: Branching, is_named: bool) -> tupl
         other = "no fan-out" if isinstance(attribute, Nominal) else "no hierarchy"
         own = "'hierarchy'" if isinstance(attribute, Nominal) else "a fan-out"
         raise PlanError(f"'{attribute.name}' is {attribute.kind} and has {other}; use {own}, 'flat' or 'auto' for it")
-    return options_for(attribute)
+    return options_for(attribute, family)
 
 
 def _fixed_branches(attribute: Attribute, branching: Branching) -> Branches | None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -81,18 +81,17 @@ class Wavelet(MeasuredOnce):
             )
         return operator
 
-    def options(self, schema: Schema, workload: Workload) -> "tuple[Wavelet, ...]":
-        """Return the strategy with its flat attributes chosen, the most promising choice first."""
+    def options(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[Wavelet, ...]":
+        """Return the strategy with its flat attributes chosen for a family of noise, the most promising first."""
         if self.flat != "auto":
             return (replace(self, flat=self._flat_in(schema)),)
         wide = {attribute.name for attribute in schema if attribute.size > 1}
-        return tuple(
-            replace(self, flat=names, is_identity=wide <= set(names)) for names in _best_subsets(schema, workload)
-        )
+        found = _best_subsets(schema, workload, family)
+        return tuple(replace(self, flat=names, is_identity=wide <= set(names)) for names in found)
 
     def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[Wavelet, ...]":
         """Return the choices of flat attributes to compare."""
-        return self.options(schema, workload)
+        return self.options(schema, workload, family)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""
@@ -150,7 +149,7 @@ def _transform(attribute: Attribute, limit: int) -> AxisOperator:
     return HaarAxis(attribute.size)
 
 
-def _best_subsets(schema: Schema, workload: Workload) -> list[tuple[str, ...]]:
+def _best_subsets(schema: Schema, workload: Workload, family: Family) -> list[tuple[str, ...]]:
     """Return the sets of flat attributes with the least error when rows come and go, the best first.
 
     When rows are exchanged, only the transform of ALL attributes has a sensitivity below twice its column's, so that
@@ -158,7 +157,7 @@ def _best_subsets(schema: Schema, workload: Workload) -> list[tuple[str, ...]]:
     """
     wide = sorted((item for item in schema if item.size > 1), key=lambda item: -item.size)
     free, always = [item.name for item in wide[:MOST_FREE]], [item.name for item in wide[MOST_FREE:]]
-    errors, found = _Errors(workload), {}
+    errors, found = _Errors(workload, family), {}
     for count in range(len(free) + 1):
         for chosen in combinations(free, count):
             flat = tuple(name for name in schema.names if name in chosen or name in always)
@@ -176,26 +175,28 @@ class _Errors:
     of inner products of their noise weights.
     """
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, family: Family) -> None:
+        self._family = family
         self._blocks = np.ones(len(workload), dtype=np.bool_)
         self._blocks[list(workload.regions)] = False
         self._low, self._high = workload.low[self._blocks], workload.high[self._blocks]
         self._regions = list(workload.regions.values())
-        self._known: dict[tuple[int, int], tuple[AxisOperator, int, list[Floats]]] = {}
+        self._known: dict[tuple[int, int], _AxisFactors] = {}
 
     def mean(self, axes: Sequence[AxisOperator]) -> float | None:
-        """Return the mean variance under noise whose scale is the columns' norm; None if that is too large."""
-        norm, factors = 1, [np.ones(len(self._low)), *(np.ones(()) for _ in self._regions)]
+        """Return the mean variance under noise that is scaled to the columns' norm; None if that is too large."""
+        norm, squared, factors = 1, 1, [np.ones(len(self._low)), *(np.ones(()) for _ in self._regions)]
         for place, axis in enumerate(axes):
-            own_norm, own = self._factors(place, axis)
-            norm, factors = norm * own_norm, [ours * theirs for ours, theirs in zip(factors, own, strict=True)]
+            own = self._factors(place, axis)
+            norm, squared = norm * own.norm, squared * own.squared
+            factors = [ours * theirs for ours, theirs in zip(factors, own.factors, strict=True)]
         if norm > LARGEST_COLUMN:
             return None
         total = sum(float(factor.sum()) for factor in factors)
-        return float(norm) ** 2 * total / (len(self._low) + len(self._regions))
+        price = float(norm) ** 2 if self._family == "laplace" else float(squared)
+        return price * total / (len(self._low) + len(self._regions))
 
-    def _factors(self, place: int, axis: AxisOperator) -> tuple[int, list[Floats]]:
-        """Return an axis's norm, its variances of all blocks, and the inner products of each region's boxes."""
+    def _factors(self, place: int, axis: AxisOperator) -> "_AxisFactors":
         key = place, id(axis)
         if key not in self._known:
             own = [axis.variance_of_ranges(self._low[:, place], self._high[:, place])]
@@ -203,6 +204,18 @@ class _Errors:
                 masks = np.array([box.mask(place) for box in region.boxes], dtype=np.float64)
                 weights = axis.noise_weights(masks.reshape(-1, axis.size))  # a region of nobody has no boxes
                 own.append(weights @ weights.T)
-            self._known[key] = axis, axis.largest_column, own
-        _, norm, factors = self._known[key]
-        return norm, factors
+            squared = 1 if self._family == "laplace" else axis.largest_square
+            self._known[key] = _AxisFactors(axis, axis.largest_column, squared, own)
+        return self._known[key]
+
+
+class _AxisFactors(NamedTuple):
+    """The norms of an axis, its variances of all blocks, and the inner products of each region's boxes.
+
+    The L1 norm of a column bounds what is measured, whatever the noise; the squared L2 norm prices Gaussian noise.
+    """
+
+    axis: AxisOperator
+    norm: int
+    squared: int
+    factors: list[Floats]
