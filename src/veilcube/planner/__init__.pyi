@@ -1,5 +1,7 @@
 from .candidates import fitting_strategy as fitting_strategy, named_strategy as named_strategy
+from .comparison import Candidate as Candidate
 from .design import (
+    FAMILIES as FAMILIES,
     Design as Design,
     Identity as Identity,
     LinearDesign as LinearDesign,
@@ -11,7 +13,6 @@ from .marginals import Marginals as Marginals
 from .partition import Adaptive as Adaptive, AdaptiveDesign as AdaptiveDesign, KdTree as KdTree
 from .planning import (
     DEFAULT_EPSILON as DEFAULT_EPSILON,
-    Candidate as Candidate,
     Plan as Plan,
     choose as choose,
     make_plan as make_plan,

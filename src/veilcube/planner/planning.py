@@ -1,6 +1,7 @@
 """Plans: what will be measured, with how much noise, and how wrong the answers will be, before any budget is spent."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -13,6 +14,7 @@ from veilcube.errors import PlanError, PrivacyError, QueryError, VeilcubeError
 from veilcube.laws import Noise
 from veilcube.operators import Operator
 from veilcube.planner.candidates import candidates_for, fitting_strategy, named_strategy
+from veilcube.planner.comparison import Candidate, reason_for
 from veilcube.planner.design import (
     FAMILIES,
     LARGEST_PLANNED_EPSILON,
@@ -59,25 +61,12 @@ class _DefaultEpsilon(float):
 DEFAULT_EPSILON = _DefaultEpsilon(1.0)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A strategy that was considered with noise of a family, and its expected error on the workload."""
-
-    strategy: Strategy
-    expected_error: float
-    family: Family = "laplace"
-
-    @property
-    def summary(self) -> str:
-        """What is measured, in few words."""
-        return self.strategy.summary
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What to measure, with how much noise, and the error of its least-squares answers.
 
     It is exact for strategies that measure once. For a staged tree it is that of the same tree when nothing stops.
+    ``reason`` says which noise was taken and why; nothing where epsilon is promised alone.
     """
 
     schema: Schema
@@ -90,6 +79,7 @@ class Plan:
     candidates: tuple[Candidate, ...] = ()
     searched: str = field(default="", repr=False)
     family: Family = "laplace"
+    reason: str = field(default="", repr=False)
 
     @property
     def epsilon(self) -> Fraction:
@@ -214,6 +204,7 @@ class Plan:
                 for candidate in self.candidates
             ],
             "searched": self.searched,
+            **({} if self.promise.is_pure else {"reason": self.reason}),
         }
 
     def _noise_to_dict(self) -> dict[str, object]:
@@ -317,10 +308,22 @@ def _promise_at(epsilon: Fraction, delta: Fraction) -> Promise:
 def _best_of(plans: Sequence[Plan], target: tuple[float, float] | None) -> Plan:
     """Choose a plan, at the epsilon that a target needs if there is one, and note what it was chosen among."""
     best = choose(plans) if target is None else _cheapest(plans, *target)
-    plans = [replace(option, promise=best.promise) for option in plans]
+    plans = _drawable(plans, best.promise)
     considered = tuple(Candidate(option.strategy, option.expected_error, option.family) for option in plans)
+    rivals = [option for option in plans if option.family != best.family]
+    reason = reason_for(best, choose(rivals) if rivals else None)
     notes = [str(option.strategy.searched) for option in plans]
-    return replace(best, candidates=considered, searched=next(filter(None, notes), ""))
+    return replace(best, candidates=considered, searched=next(filter(None, notes), ""), reason=reason)
+
+
+def _drawable(plans: Sequence[Plan], promise: Promise) -> list[Plan]:
+    """Return the plans for another promise, without those whose noise would be too large to be drawn."""
+    found = []
+    for option in (replace(one, promise=promise) for one in plans):
+        with suppress(PrivacyError):
+            _ = option.expected_error
+            found.append(option)
+    return found
 
 
 def _cheapest(plans: Sequence[Plan], error: float, confidence: float) -> Plan:
@@ -331,7 +334,7 @@ def _cheapest(plans: Sequence[Plan], error: float, confidence: float) -> Plan:
     """
     promise, best = plans[0].promise, None
     while True:
-        option = choose([replace(one, promise=promise) for one in plans])
+        option = choose(_drawable(plans, promise))
         if best is not None and option.operator is best.operator and option.family == best.family:
             return best
         reached = _epsilon_reaching(option, plans, error, confidence)
@@ -349,7 +352,7 @@ def choose(plans: Sequence[Plan]) -> Plan:
     """
     better = [option for option in plans if option.design.gain > 1]
     others = [option for option in plans if option.design.gain <= 1]
-    for option in better:
+    for option in sorted(better, key=lambda option: option.expected_error):
         general = [other.expected_error for other in others if not other.strategy.is_fitted]
         if option.expected_error <= option.design.gain * min(general, default=inf):
             return option
@@ -370,7 +373,8 @@ def _answering(plans: Sequence[Plan]) -> list[Plan]:
     if able:
         return able
     if not isinstance(refusals[0], QueryError):
-        raise refusals[0]
+        # Gaussian noise comes last: a promise of rho is refused in rho.
+        raise refusals[-1] if plans[0].promise.is_in_rho else refusals[0]
     raise PlanError(f"the strategy cannot answer the workload: {refusals[0]}") from refusals[0]
 
 
