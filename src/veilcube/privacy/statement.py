@@ -90,6 +90,19 @@ class PrivacyStatement:
         return self.epsilon if self.rho is None else epsilon_of(self.event)
 
     @property
+    def short_words(self) -> str:
+        """The numbers of the promise."""
+        epsilon = f"epsilon = {show_fraction(self.epsilon)}"
+        if self.rho is None:
+            return epsilon
+        return f"rho = {show_fraction(self.rho)}, {epsilon} with delta = {show_fraction(self.delta)}"
+
+    @property
+    def short_cost(self) -> str:
+        """What a budget is charged for it."""
+        return f"{self.currency} of {show_fraction(self.cost(self.currency))}"
+
+    @property
     def words(self) -> str:
         """The promise as sentences, and where its cost was written down."""
         promise = self._pure_words if self.rho is None else self._concentrated_words

@@ -1,2 +1,2 @@
 from .protecting import protect as protect
-from .releasing import release as release
+from .releasing import promise_for as promise_for, release as release

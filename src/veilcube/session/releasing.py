@@ -4,6 +4,7 @@ The order is the promise: the plan comes from public facts, the charge is on dis
 leaves ``release`` holds nothing private.
 """
 
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -33,6 +34,7 @@ from veilcube.privacy import (
     Promise,
     leaves_no_trace,
     paid_for,
+    show_fraction,
 )
 from veilcube.query import Workload
 from veilcube.record import NoisyMeasurement, ReleaseRecord, require_savable
@@ -73,7 +75,7 @@ def release(
     _check_wishes(plan, strategy, neighbours, analyst)
     read_progress(progress, TableError)
     named = Source.read(source, schema, person, max_rows, table)
-    promise = _promise(account, plan, epsilon, delta, rho)
+    promise = promise_for(account if plan is None else None, epsilon, delta, rho)
     wishes = (plan, promise, strategy, neighbours, workload)
     counted: Cube | Tally
     if not named.is_cube and _counts_tables(plan, strategy, named.schema):
@@ -105,6 +107,7 @@ def _measure(counted: Cube | Tally, chosen: Plan, account: tuple[Ledger, str] | 
     require_memory(8 * mechanism.words_to_measure(chosen), "drawing the noise", WAYS_OUT, beside=WORKING_BYTES)
     chosen.require_range()
     require_savable(chosen.schema, statement, parts, chosen.to_dict())
+    _warn_of_delta(counted, chosen, statement)
     purpose = f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}"
     with _paying(account, statement, purpose, analyst) as receipt:
         try:
@@ -112,6 +115,20 @@ def _measure(counted: Cube | Tally, chosen: Plan, account: tuple[Ledger, str] | 
         except MemoryError:
             raise CapacityError(_out_of_memory(account)) from None
         return Release(_record(chosen.schema, chosen, receipt.statement, measurements))
+
+
+def _warn_of_delta(counted: Cube | Tally, chosen: Plan, statement: PrivacyStatement) -> None:
+    """Warn of a delta above 1/rows, where the number of rows is public: rows are exchanged, none comes or goes."""
+    is_public = chosen.neighbours is Neighbours.REPLACE and chosen.unit.kind == "row"
+    if not is_public or chosen.promise.is_in_rho or statement.delta * round(counted.exact_rows) <= 1:
+        return
+    delta, rows = show_fraction(statement.delta), f"{round(counted.exact_rows):,}"
+    warnings.warn(
+        f"a delta of {delta} is above 1/{rows}, one over the number of rows: with that probability what is told of a "
+        f"row may go beyond epsilon, so that among {rows} rows some may well be told; choose one far below 1/{rows}",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def _carry_out(counted: Cube | Tally, chosen: Plan, receipt: Receipt) -> tuple[NoisyMeasurement, ...]:
@@ -173,20 +190,21 @@ def _plan_for(
     return ready
 
 
-def _promise(
+def promise_for(
     account: tuple[Ledger, str] | None,
-    ready: Plan | None,
     epsilon: EpsilonLike | None,
     delta: EpsilonLike | None,
     rho: EpsilonLike | None,
 ) -> Promise | None:
     """Return what was asked for; None if nothing was. A budget in rho pays the price of rho whatever the noise."""
-    if epsilon is None and delta is None and rho is None:
-        return None
-    promise = Promise.read(epsilon, delta, rho)
-    if ready is not None or account is None or account[0].currency(account[1]) is Currency.EPSILON:
+    promise = _named_beside(epsilon, delta, rho)
+    if promise is None or account is None or account[0].currency(account[1]) is Currency.EPSILON:
         return promise
     return promise.priced_in_rho()
+
+
+def _named_beside(epsilon: EpsilonLike | None, delta: EpsilonLike | None, rho: EpsilonLike | None) -> Promise | None:
+    return None if epsilon is None and delta is None and rho is None else Promise.read(epsilon, delta, rho)
 
 
 def _paying(

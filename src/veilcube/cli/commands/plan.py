@@ -14,10 +14,12 @@ import typer
 from veilcube.cli.pages import Curve, curves_of, require_drawable, text_plot, write_plot
 from veilcube.cli.shared import (
     Confidence,
+    EpsilonOrNone,
     JsonFlag,
     MaxRows,
     NeighboursChoice,
     Person,
+    Rho,
     Strategy,
     print_json,
     require_whole_unit,
@@ -74,10 +76,6 @@ RANDOM_RANGES = 2000
 DEFAULT_DELTA = 0.05
 
 
-EpsilonOrNone: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--epsilon", metavar="NUMBER", help="The privacy budget: 1, 0.1 or a fraction such as 1/3."),
-]
 WantedError: TypeAlias = Annotated[
     float | None,
     typer.Option(
@@ -115,10 +113,13 @@ Cells: TypeAlias = Annotated[
 Rows: TypeAlias = Annotated[
     float | None, typer.Option("--rows", metavar="N", help="With --useful: the rows of the table.")
 ]
-Delta: TypeAlias = Annotated[
-    float | None,
+DeltaOrShare: TypeAlias = Annotated[
+    str | None,
     typer.Option(
-        "--delta", metavar="SHARE", help="With --useful: how often answers may be further off; 0.05 if left out."
+        "--delta",
+        metavar="NUMBER",
+        help="Beside --epsilon or --error: promise a pair such as 1 and 1e-9, which allows Gaussian noise. With "
+        "--useful: how often answers may be further off; 0.05 if left out.",
     ),
 ]
 PlotFile: TypeAlias = Annotated[
@@ -141,22 +142,21 @@ def plan(
     useful: Useful = False,
     cells: Cells = None,
     rows: Rows = None,
-    delta: Delta = None,
+    delta: DeltaOrShare = None,
+    rho: Rho = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the expected error of a release, or how much data is enough. Reads no data and spends no budget."""
     if useful:
-        _require_unset("--useful", person, max_rows, queries, asked, plot, strategy if strategy != "auto" else None)
-        plan_usefulness(
-            file, cells, epsilon, error, rows, DEFAULT_DELTA if delta is None else delta, neighbours, as_json
-        )
+        named = strategy if strategy != "auto" else None
+        _require_unset("--useful", person, max_rows, queries, asked, plot, named, rho)
+        plan_usefulness(file, cells, epsilon, error, rows, _read_share(delta), neighbours, as_json)
         return
-    _require_useful(cells, rows, delta)
+    _require_useful(cells, rows)
     if file is None:
         raise PlanError("a plan needs a schema file; write one with 'veilcube schema', or ask with --useful --cells")
     require_whole_unit(person, max_rows)
-    if (epsilon is None) == (error is None):
-        raise PlanError("give either --epsilon, to see the error, or --error, to see the epsilon that it needs")
+    _require_one_budget(epsilon, delta, rho, error)
     if plot is not None:
         require_drawable(plot)
     schema = Schema.from_toml(file)
@@ -164,7 +164,7 @@ def plan(
     budget = DEFAULT_EPSILON if epsilon is None else epsilon
     chosen = make_plan(
         schema, budget, strategy, workload, str(neighbours),
-        person=person, max_rows=max_rows, error=error, confidence=confidence,
+        person=person, max_rows=max_rows, error=error, confidence=confidence, delta=delta, rho=rho,
     )  # fmt: skip
     _report(chosen, queries or [], _questions(chosen, workload, asked), confidence, plot, as_json)
 
@@ -195,7 +195,23 @@ def _require_unset(flag: str, *others: object) -> None:
 
 def _require_useful(*settings: object) -> None:
     if any(setting is not None for setting in settings):
-        raise PlanError("--cells, --rows and --delta go with --useful; add it or leave them out")
+        raise PlanError("--cells and --rows go with --useful; add it or leave them out")
+
+
+def _require_one_budget(epsilon: str | None, delta: str | None, rho: str | None, error: float | None) -> None:
+    """Refuse no budget at all, or one beside the error that it would follow from; what else is wrong the plan tells."""
+    has_budget = epsilon is not None or rho is not None or (delta is not None and error is None)
+    if has_budget == (error is not None):
+        raise PlanError(
+            "give either --epsilon or --rho, to see the error, or --error, to see the epsilon that it needs"
+        )
+
+
+def _read_share(delta: str | None) -> float:
+    try:
+        return DEFAULT_DELTA if delta is None else float(delta)
+    except ValueError as problem:
+        raise PlanError("--delta is a number with --useful, such as 0.05: how often answers may be off") from problem
 
 
 def _read_workload(schema: Schema, asked: str | None, queries: Sequence[str]) -> Workload | None:
@@ -251,24 +267,17 @@ def _facts(
         "half_width": _half_width(chosen, confidence),
         "queries": [{"query": query, "stddev": stddev} for query, stddev in per_query],
         "curve": [
-            {"strategy": curve.name, "epsilon": write_fraction(epsilon), "expected_error": error}
+            {"strategy": curve.name, curve.budget: write_fraction(budget), "expected_error": error}
             for curve in curves
-            for epsilon, error in curve.points
+            for budget, error in curve.points
         ],
         "plot": None if plot is None else str(plot),
     }
 
 
 def _show(chosen: Plan, per_query: Sequence[tuple[str, float]], questions: str, confidence: float) -> None:
-    say(f"Expected error of one count, over {questions}, at epsilon {show_fraction(chosen.epsilon)}:", "")
-    show_table(
-        ("strategy", "measures", "expected error", ""),
-        [
-            (option.strategy.name, option.summary, show_number(option.expected_error), mark)
-            for option, mark in zip(chosen.candidates, _marks(chosen), strict=True)
-        ],
-        numbers=["expected error"],
-    )
+    say(f"Expected error of one count, over {questions}, at {chosen.promise.words}:", "")
+    _show_candidates(chosen)
     if per_query:
         say("")
         show_table(("query", "stddev"), [(query, show_number(error)) for query, error in per_query], numbers=["stddev"])
@@ -277,12 +286,37 @@ def _show(chosen: Plan, per_query: Sequence[tuple[str, float]], questions: str, 
         f"An interval of {show_confidence(confidence)} reaches +-{show_number(_half_width(chosen, confidence))} "
         "(root mean square).",
         f"{chosen.schema.cells:,} cells; protects {chosen.unit.words} ({chosen.neighbours}); "
-        f"noise scale {show_fraction(chosen.noise.parameter)}. No data was read and no budget spent.",
+        f"{_noise_words(chosen)}. No data was read and no budget spent.",
     )
+    if chosen.reason:
+        say(f"{chosen.reason}.")
     if chosen.searched:
         say(f"{chosen.searched[0].upper()}{chosen.searched[1:]}.")
 
 
+def _show_candidates(chosen: Plan) -> None:
+    """Show what was compared; with its noise, where there is a choice of noise."""
+    has_choice = not chosen.promise.is_pure
+    lines = [
+        (option.strategy.name, option.summary, *[option.family] * has_choice, show_number(option.expected_error), mark)
+        for option, mark in zip(chosen.candidates, _marks(chosen), strict=True)
+    ]
+    columns = ("strategy", "measures", *["noise"] * has_choice, "expected error", "")
+    show_table(columns, lines, numbers=["expected error"])
+
+
+def _noise_words(chosen: Plan) -> str:
+    """Return the size of the noise in the word that belongs to its law: a scale, or the sigma of Gaussian noise."""
+    noise = chosen.noise
+    if chosen.family == "gaussian":
+        return f"Gaussian noise of sigma {show_number(float(noise.parameter) ** 0.5)}"
+    scale = f"noise scale {show_fraction(noise.parameter)}"
+    return scale if chosen.promise.is_pure else f"Laplace {scale}"
+
+
 def _marks(chosen: Plan) -> list[str]:
     """Mark the candidate that was chosen."""
-    return ["chosen" if option.strategy == chosen.strategy else "" for option in chosen.candidates]
+    return [
+        "chosen" if option.strategy == chosen.strategy and option.family == chosen.family else ""
+        for option in chosen.candidates
+    ]

@@ -12,12 +12,14 @@ import typer
 
 from veilcube.analyst import Release
 from veilcube.cli.shared import (
-    Epsilon,
+    Delta,
+    EpsilonOrNone,
     Force,
     JsonFlag,
     MaxRows,
     NeighboursChoice,
     Person,
+    Rho,
     Strategy,
     expected_size,
     note_on,
@@ -32,11 +34,11 @@ from veilcube.cli.shared import (
     warning_on,
 )
 from veilcube.curator import Ledger, charge_stands, find_files
-from veilcube.errors import LedgerError, PublicNote, ReleaseFileError, VeilcubeError
-from veilcube.planner import plan as make_plan
-from veilcube.privacy import Neighbours, show_fraction, write_fraction
+from veilcube.errors import LedgerError, PrivacyError, PublicNote, ReleaseFileError, VeilcubeError
+from veilcube.planner import make_plan
+from veilcube.privacy import Neighbours, PrivacyStatement, PrivacyUnit, write_fraction
 from veilcube.schema import Schema
-from veilcube.session import release as make_release
+from veilcube.session import promise_for, release as make_release
 from veilcube.system import require_memory
 
 # The exact counts, the noise, their sum, and room for one copy: 64 bits each.
@@ -48,8 +50,10 @@ def release(
         str, typer.Argument(metavar="TABLE", help="The private table: a CSV or Parquet file, or a glob of them.")
     ],
     schema: Annotated[Path, typer.Option("--schema", metavar="FILE", help="The schema file (.toml) of the table.")],
-    epsilon: Epsilon,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to save the release (.veil).")],
+    epsilon: EpsilonOrNone = None,
+    delta: Delta = None,
+    rho: Rho = None,
     ledger: Annotated[
         str | None, typer.Option("--ledger", metavar="URL", help="Charge this ledger; goes with --dataset.")
     ] = None,
@@ -78,12 +82,14 @@ def release(
     is drawn. The release answers any number of queries at no further cost.
     """
     require_whole_unit(person, max_rows)
-    facts = Schema.from_toml(schema)
-    plan = make_plan(facts, epsilon, strategy, None, str(neighbours), person=person, max_rows=max_rows)
+    facts, account = Schema.from_toml(schema), _account(ledger, dataset)
+    promise = promise_for(None if account is None or dataset is None else (account, dataset), epsilon, delta, rho)
+    if promise is None:
+        raise PrivacyError("name the budget to spend: --epsilon 1, --epsilon 1 with --delta 1e-9, or --rho 0.1")
+    plan = make_plan(facts, promise, strategy, None, neighbours, PrivacyUnit.read(person, max_rows))
     cells = prod(plan.operator.measurement_shape) if plan.strategy.counts_tables else facts.cells
     require_memory(BYTES_WHILE_RELEASING * cells, f"releasing {cells:,} cells")
     _require_another_file(table, out)
-    account = _account(ledger, dataset)
     with _noting_what_was_spent(account, dataset):
         room = reserve_room(out, expected_size(plan), overwrite=force)
         with room, progress_bar("Counting", hidden=as_json) as progress:
@@ -149,12 +155,20 @@ def save_what_was_paid_for(made: Release, out: Path) -> None:
         raise ReleaseFileError(f"{problem} What was made is kept as {spare}; move it where you want it.") from problem
 
 
+def _cost(statement: PrivacyStatement) -> dict[str, str]:
+    """Return the numbers that are promised: epsilon, or with Gaussian noise its delta and rho as well."""
+    cost = {"epsilon": write_fraction(statement.epsilon)}
+    if statement.rho is None:
+        return cost
+    return cost | {"delta": write_fraction(statement.delta), "rho": write_fraction(statement.rho)}
+
+
 def _report(made: Release, out: Path, as_json: bool) -> None:
     size = out.stat().st_size
     note, warning = note_on(made.privacy), warning_on(made.privacy)
     if as_json:
         facts = {"out": str(out), "bytes": size, "cells": made.schema.cells}
-        cost = {"epsilon": write_fraction(made.privacy.epsilon), "charged_to": made.privacy.charged_to}
+        cost = {**_cost(made.privacy), "charged_to": made.privacy.charged_to}
         advice = {"note": note, "warning": warning}
         print_json(facts | cost | advice | {"privacy": made.privacy.to_dict(), "plan": made.plan})
         return
@@ -165,8 +179,8 @@ def _report(made: Release, out: Path, as_json: bool) -> None:
         say(f"Note: {note}")
     if made.privacy.charged_to is None:
         say(
-            f"Note: keep account of this epsilon of {show_fraction(made.privacy.epsilon)} yourself, or let a ledger do "
-            "it with --ledger URL --dataset NAME."
+            f"Note: keep account of this {made.privacy.short_cost} yourself, or let a ledger do it with --ledger URL "
+            "--dataset NAME."
         )
     say("", "Try next:")
     say_exactly(f'  {program()} query {shlex.quote(str(out))} "SELECT COUNT(*)"')

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from veilcube.cli.shared import show_confidence
-from veilcube.privacy import show_fraction
 from veilcube.query import Answers
 from veilcube.schema import Nominal, Ordinal
 
@@ -103,7 +102,7 @@ class Figures:
         }
 
     def _title(self, what: str, detail: str) -> Any:
-        promise = f"epsilon = {show_fraction(self.release.privacy.epsilon)}"
+        promise = self.release.privacy.short_words
         return self.alt.TitleParams(what, subtitle=f"{promise}; {detail}", anchor="start", frame="group")
 
     def _tooltip(self, *labels: tuple[str, str], interval: bool = True) -> list[Any]:

@@ -9,7 +9,8 @@ from .files import (
 from .options import (
     CommandGroup as CommandGroup,
     Confidence as Confidence,
-    Epsilon as Epsilon,
+    Delta as Delta,
+    EpsilonOrNone as EpsilonOrNone,
     Force as Force,
     JsonFlag as JsonFlag,
     LedgerUrl as LedgerUrl,
@@ -17,6 +18,7 @@ from .options import (
     NeighboursChoice as NeighboursChoice,
     Person as Person,
     ReleaseFile as ReleaseFile,
+    Rho as Rho,
     SchemaFile as SchemaFile,
     Strategy as Strategy,
     note_on as note_on,

@@ -12,9 +12,25 @@ from veilcube.errors import PrivacyError
 from veilcube.privacy import Neighbours, PrivacyStatement, show_fraction
 
 JsonFlag: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Epsilon: TypeAlias = Annotated[
-    str,
-    typer.Option("--epsilon", metavar="NUMBER", help="The privacy budget to spend: 1, 0.1 or a fraction such as 1/3."),
+EpsilonOrNone: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--epsilon", metavar="NUMBER", help="The privacy budget: 1, 0.1 or a fraction such as 1/3."),
+]
+Delta: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--delta",
+        metavar="NUMBER",
+        help="Beside --epsilon: promise the pair of both, such as 1 and 1e-9, which allows Gaussian noise.",
+    ),
+]
+Rho: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--rho",
+        metavar="NUMBER",
+        help="In place of --epsilon: promise zero-concentrated privacy with this rho, which allows Gaussian noise.",
+    ),
 ]
 NeighboursChoice: TypeAlias = Annotated[
     Neighbours,
@@ -105,7 +121,8 @@ def warning_on(statement: PrivacyStatement) -> str | None:
     if statement.epsilon <= LARGEST_REASONABLE_EPSILON:
         return None
     epsilon = show_fraction(statement.epsilon)
+    beside = f", with a delta of {show_fraction(statement.delta)}," if statement.delta else ""
     return (
-        f"An epsilon of {epsilon} protects hardly anybody: it lets the release change the odds about "
+        f"An epsilon of {epsilon}{beside} protects hardly anybody: it lets the release change the odds about "
         f"{statement.unit.words} by a factor of up to e^{epsilon}. Around 1 or below is usual."
     )
