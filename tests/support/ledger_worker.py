@@ -152,7 +152,7 @@ def crash_in_transaction(path: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for number in range(2, 200):
         connection.execute(
-            "INSERT INTO charges SELECT ?, dataset, epsilon, neighbours, unit, statement, ?, analyst, at "
+            "INSERT INTO charges SELECT ?, dataset, amount, neighbours, unit, statement, ?, analyst, at "
             "FROM charges WHERE id = 1",
             (number, "half-way " * 100),
         )

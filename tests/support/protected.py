@@ -14,6 +14,7 @@ from veilcube.curator.mechanisms import Samplers
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
+from veilcube.laws import Noise
 from veilcube.privacy import Neighbours, PrivacyStatement
 from veilcube.record.questions.question import Question
 
@@ -23,8 +24,13 @@ class Published:
     """What one measurement would publish if its noise were 0: the exact integers, and the law of the noise."""
 
     exact: tuple[int, ...]
-    scales: tuple[Fraction, ...]
+    noise: Noise | None
     statement: PrivacyStatement
+
+    @property
+    def scales(self) -> tuple[Fraction, ...]:
+        """The scale of Laplace noise, if that is what it has."""
+        return (self.noise.parameter,) if self.noise is not None and self.noise.family == "laplace" else ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +47,12 @@ class RecordingDesk(Desk):
         question: Question,
         statement: PrivacyStatement,
         draw: Callable[[], Sequence[int]],
-        scales: Sequence[Fraction] = (),
+        noise: Noise | None = None,
         within: Sequence[PartOf] = (),
     ) -> StoredAnswer:
         values = tuple(draw())
-        self.published.append(Published(values, tuple(scales), statement))
-        return StoredAnswer(1, "d", 1, "s", "k", question.data, values, tuple(scales), statement, None, "now")
+        self.published.append(Published(values, noise, statement))
+        return StoredAnswer(1, "d", 1, "s", "k", question.data, values, noise, statement, None, "now")
 
 
 def no_noise(scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
@@ -56,5 +62,7 @@ def no_noise(scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
 def recorded_table(cube: Cube, neighbours: str) -> tuple[ProtectedTable, list[Published]]:
     """Return a table whose measurements are noted without noise, and the list that they go to."""
     rows = PrivateRows(cube, cube.schema, cube.unit)
-    desk = RecordingDesk(rows, Ledger(Path("unused.db")), "d", Neighbours(neighbours), None, Samplers(no_noise))
+    desk = RecordingDesk(
+        rows, Ledger(Path("unused.db")), "d", Neighbours(neighbours), None, Samplers(no_noise, no_noise)
+    )
     return ProtectedTable.whole(desk), desk.published

@@ -3,7 +3,9 @@ from .comparison import Candidate as Candidate
 from .design import (
     FAMILIES as FAMILIES,
     Design as Design,
+    GaussianSpending as GaussianSpending,
     Identity as Identity,
+    LaplaceSpending as LaplaceSpending,
     LinearDesign as LinearDesign,
     MeasuredOnce as MeasuredOnce,
     Spending as Spending,

@@ -1,4 +1,5 @@
 from .accountant import (
+    Budget as Budget,
     Currency as Currency,
     epsilon_of as epsilon_of,
     is_pure as is_pure,
@@ -6,7 +7,6 @@ from .accountant import (
 )
 from .budget import (
     LARGEST_EPSILON as LARGEST_EPSILON,
-    Budget as Budget,
     EpsilonLike as EpsilonLike,
     read_epsilon as read_epsilon,
     show_fraction as show_fraction,

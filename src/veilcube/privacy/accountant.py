@@ -5,7 +5,7 @@ parallel form); docs/privacy-guarantee.md has the proofs for the noise that is d
 differential privacy (Bun and Steinke 2016), which prices Gaussian noise too; docs/proofs/zcdp.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
@@ -30,6 +30,32 @@ class Currency(StrEnum):
     def cost_of(self, event: Event) -> Fraction:
         """Return what an event costs; raises PrivacyError where this accountant has no price for it."""
         return epsilon_of(event) if self is Currency.EPSILON else rho_of(event)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A total and what has been spent of it, both exact and in one currency.
+
+    >>> Budget(Fraction(1)).charge(Fraction(1, 10)).left
+    Fraction(9, 10)
+    """
+
+    total: Fraction
+    spent: Fraction = Fraction(0)
+    currency: Currency = Currency.EPSILON
+
+    @property
+    def left(self) -> Fraction:
+        """What may still be spent."""
+        return self.total - self.spent
+
+    def allows(self, amount: Fraction) -> bool:
+        """Whether a charge of ``amount`` fits."""
+        return amount <= self.left
+
+    def charge(self, amount: Fraction) -> "Budget":
+        """Return the budget after a charge."""
+        return replace(self, spent=self.spent + amount)
 
 
 def is_pure(event: Event) -> bool:

@@ -1,6 +1,5 @@
 """Epsilon as an exact fraction: ten charges of 0.1 spend a budget of 1 and not a hair more or less."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational, Real
 from typing import TypeAlias
@@ -72,24 +71,3 @@ def show_fraction(value: Fraction) -> str:
     ('0.1', '0.333333')
     """
     return format(float(value), ".6g")
-
-
-@dataclass(frozen=True)
-class Budget:
-    """A total epsilon and what has been spent of it, both exact."""
-
-    total: Fraction
-    spent: Fraction = Fraction(0)
-
-    @property
-    def left(self) -> Fraction:
-        """What may still be spent."""
-        return self.total - self.spent
-
-    def allows(self, epsilon: Fraction) -> bool:
-        """Whether a charge of ``epsilon`` fits."""
-        return epsilon <= self.left
-
-    def charge(self, epsilon: Fraction) -> "Budget":
-        """Return the budget after a charge."""
-        return Budget(self.total, self.spent + epsilon)

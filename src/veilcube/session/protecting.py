@@ -28,11 +28,14 @@ def protect(
     analyst: str | None = None,
     analyst_epsilon: EpsilonLike | None = None,
     table: str | None = None,
+    rho: EpsilonLike | None = None,
+    analyst_rho: EpsilonLike | None = None,
 ) -> ProtectedTable:
     """Put a table behind a budget: questions are answered with noise, charged to ``dataset``, and remembered.
 
-    ``epsilon`` is the dataset's whole budget, set now unless the ledger has it (then it may be left out). ``analyst``
-    is who asks, ``analyst_epsilon`` what they may spend of the budget. ``source``, ``person``, ``max_rows`` and
+    ``epsilon`` is the dataset's whole budget, set now unless the ledger has it (then it may be left out); ``rho`` in
+    its place makes a budget that pays for Gaussian noise too. ``analyst`` is who asks, ``analyst_epsilon`` or
+    ``analyst_rho`` what they may spend of the budget. ``source``, ``person``, ``max_rows`` and
     ``table`` are as in ``count``; a cube brings its schema and unit along. The table is read, checked and kept here, so
     that a row which does not fit the schema is refused to the curator, and never to who asks.
     """
@@ -40,20 +43,21 @@ def protect(
         raise LedgerError(
             "a protected table needs a ledger and the name of its dataset, so that every answer is charged"
         )
-    if analyst is None and analyst_epsilon is not None:
-        raise LedgerError("analyst_epsilon is the share of an analyst; name the analyst too")
+    has_share = analyst_epsilon is not None or analyst_rho is not None
+    if analyst is None and has_share:
+        raise LedgerError("analyst_epsilon or analyst_rho is the share of an analyst; name the analyst too")
     if analyst is not None:
         read_text(analyst, "the analyst", LedgerError)
     named = Source.read(source, schema, person, max_rows, table)
     rows = PrivateRows(named.data, named.schema, named.unit, named.table)
     relation = Neighbours.read(neighbours)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-    if epsilon is None:
+    if epsilon is None and rho is None:
         book.budget(dataset)
     else:
-        book.ensure(dataset, epsilon, neighbours=str(relation), person=rows.unit.column)
-    if analyst is not None and analyst_epsilon is not None:
-        book.ensure_allowed(dataset, analyst, analyst_epsilon)
+        book.ensure(dataset, epsilon, rho=rho, neighbours=str(relation), person=rows.unit.column)
+    if analyst is not None and has_share:
+        book.ensure_allowed(dataset, analyst, analyst_epsilon, rho=analyst_rho)
 
     def instead(question: Question) -> str | None:
         return _from_history(book, dataset, question, rows.unit)

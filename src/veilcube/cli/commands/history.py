@@ -31,7 +31,7 @@ from veilcube.cli.shared import (
 )
 from veilcube.curator import Ledger, LedgerHistory, StoredAnswer
 from veilcube.errors import QueryError, VeilcubeError
-from veilcube.privacy import show_fraction, write_fraction
+from veilcube.privacy import PrivacyStatement, show_fraction, write_fraction
 from veilcube.query import Answers, Workload, grouped_regions, read_sql
 from veilcube.record import History, Question, region_from_data, shortened
 from veilcube.schema import Ordinal, Schema
@@ -81,20 +81,20 @@ def show(url: LedgerUrl, dataset: DatasetName, as_json: JsonFlag = False) -> Non
     if as_json:
         print_json({"ledger": url, "dataset": dataset, "answers": [_facts(answer) for answer in past.answers]})
         return
-    columns = ("answer", "when", "analyst", "epsilon", "question", "noisy values")
+    columns = ("answer", "when", "analyst", "price", "question", "noisy values")
     asked = [_question(ledger, past, answer) for answer in past.answers]
     rows = [
         (
             answer.id,
             answer.at,
             answer.analyst or "-",
-            show_fraction(answer.statement.epsilon),
+            _price(answer.statement),
             shortened(question.words, LONGEST_QUESTION_SHOWN),
             _shown_values(question, answer),
         )
         for question, answer in zip(asked, past.answers, strict=True)
     ]
-    show_table(columns, rows, numbers=["answer", "epsilon"])
+    show_table(columns, rows, numbers=["answer"])
 
 
 @app.command()
@@ -215,6 +215,7 @@ def _read_queries(schema: Schema, texts: Sequence[str]) -> tuple[list[Asked], Wo
 
 
 def _facts(stored: StoredAnswer) -> dict[str, object]:
+    law = stored.noise
     return {
         "answer": stored.id,
         "charge": stored.charge,
@@ -223,9 +224,16 @@ def _facts(stored: StoredAnswer) -> dict[str, object]:
         "question": dict(stored.question),
         "schema": stored.schema,
         "values": list(stored.values),
-        "scales": [write_fraction(scale) for scale in stored.scales],
+        # Older programs read the scales of Laplace noise; the noise tells the law, whichever it is.
+        "scales": [write_fraction(law.parameter)] if law is not None and law.family == "laplace" else [],
+        "noise": None if law is None else law.to_json(),
         "privacy": stored.statement.to_dict(),
     }
+
+
+def _price(statement: PrivacyStatement) -> str:
+    currency = statement.currency
+    return f"{currency} {show_fraction(statement.cost(currency))}"
 
 
 def _question(ledger: Ledger, past: LedgerHistory, stored: StoredAnswer) -> Question:

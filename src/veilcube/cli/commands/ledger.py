@@ -1,12 +1,21 @@
 """``veilcube ledger``: give a dataset its budget, see what is left of it, and what it was spent on."""
 
+from fractions import Fraction
 from typing import Annotated
 
 import typer
 
 from veilcube.cli.shared import CommandGroup, JsonFlag, LedgerUrl, Person, print_json, say, show_table
 from veilcube.curator import Charge, DatasetAccount, Ledger
-from veilcube.privacy import Budget, Neighbours, show_fraction, write_fraction
+from veilcube.privacy import (
+    DELTA_SHOWN,
+    Budget,
+    Currency,
+    Neighbours,
+    epsilon_for,
+    show_fraction,
+    write_fraction,
+)
 
 app = CommandGroup(help="Keep account of the privacy budget of datasets.")
 
@@ -19,8 +28,14 @@ def create(
     url: LedgerUrl,
     dataset: DatasetName,
     epsilon: Annotated[
-        str, typer.Option("--epsilon", metavar="NUMBER", help="The total budget, fixed once: 1, 0.1 or 1/3.")
-    ],
+        str | None, typer.Option("--epsilon", metavar="NUMBER", help="The total budget, fixed once: 1, 0.1 or 1/3.")
+    ] = None,
+    rho: Annotated[
+        str | None,
+        typer.Option(
+            "--rho", metavar="NUMBER", help="The total budget in rho instead, which pays for Gaussian noise too."
+        ),
+    ] = None,
     neighbours: Annotated[
         Neighbours | None,
         typer.Option("--neighbours", help="What every charge must hide; unset, the first charge decides."),
@@ -30,13 +45,13 @@ def create(
 ) -> None:
     """Give a dataset its total budget; makes the ledger if there is none."""
     relation = None if neighbours is None else str(neighbours)
-    budget = Ledger(url).create(dataset, epsilon, neighbours=relation, person=person)
+    budget = Ledger(url).create(dataset, epsilon, rho=rho, neighbours=relation, person=person)
     if as_json:
         print_json({"ledger": url, "dataset": dataset} | _budget_facts(budget))
         return
     say(
-        f"Dataset '{dataset}' has a budget of epsilon {show_fraction(budget.total)}, "
-        f"of which {show_fraction(budget.left)} is left."
+        f"Dataset '{dataset}' has a budget of {budget.currency} {show_fraction(budget.total)}, "
+        f"of which {show_fraction(budget.left)} is left.{_implied_words(budget)}"
     )
 
 
@@ -50,10 +65,11 @@ def show(url: LedgerUrl, dataset: AnyDataset = None, as_json: JsonFlag = False) 
     if as_json:
         print_json({"ledger": url, "datasets": [_account_facts(account) for account in accounts]})
         return
-    columns = ("dataset", "budget", "spent", "left", "neighbours", "unit", "created")
+    columns = ("dataset", "in", "budget", "spent", "left", "neighbours", "unit", "created")
     rows = [
         (
             account.name,
+            account.currency,
             show_fraction(account.budget.total),
             show_fraction(account.budget.spent),
             show_fraction(account.budget.left),
@@ -64,6 +80,9 @@ def show(url: LedgerUrl, dataset: AnyDataset = None, as_json: JsonFlag = False) 
         for account in accounts
     ]
     show_table(columns, rows, numbers=["budget", "spent", "left"])
+    for account in accounts:
+        if words := _implied_words(account.budget):
+            say(f"Dataset '{account.name}':{words}")
 
 
 @app.command()
@@ -72,18 +91,22 @@ def allow(
     dataset: DatasetName,
     analyst: Annotated[str, typer.Argument(metavar="ANALYST", help="Who may spend it.")],
     epsilon: Annotated[
-        str, typer.Option("--epsilon", metavar="NUMBER", help="What the analyst may spend in all: 1, 0.1 or 1/3.")
-    ],
+        str | None,
+        typer.Option("--epsilon", metavar="NUMBER", help="What the analyst may spend in all: 1, 0.1 or 1/3."),
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option("--rho", metavar="NUMBER", help="The same of a budget that is kept in rho.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Set what one analyst may spend in all of a dataset's budget; a later word replaces an earlier one."""
-    share = Ledger(url).allow(dataset, analyst, epsilon)
+    share = Ledger(url).allow(dataset, analyst, epsilon, rho=rho)
     if as_json:
         print_json({"ledger": url, "dataset": dataset, "analyst": analyst} | _budget_facts(share))
         return
     say(
-        f"Analyst '{analyst}' may spend epsilon {show_fraction(share.total)} of dataset '{dataset}', "
-        f"of which {show_fraction(share.left)} is left."
+        f"Analyst '{analyst}' may spend {share.currency} {show_fraction(share.total)} of dataset '{dataset}', "
+        f"of which {show_fraction(share.left)} is left.{_implied_words(share)}"
     )
 
 
@@ -94,20 +117,50 @@ def history(url: LedgerUrl, dataset: AnyDataset = None, as_json: JsonFlag = Fals
     if as_json:
         print_json({"ledger": url, "charges": [_charge_facts(charge) for charge in charges]})
         return
-    columns = ("charge", "when", "dataset", "epsilon", "analyst", "purpose")
+    columns = ("charge", "when", "dataset", "in", "amount", "analyst", "purpose")
     rows = [
-        (charge.id, charge.at, charge.dataset, show_fraction(charge.epsilon), charge.analyst or "-", charge.purpose)
+        (
+            charge.id,
+            charge.at,
+            charge.dataset,
+            charge.currency,
+            show_fraction(charge.amount),
+            charge.analyst or "-",
+            charge.purpose,
+        )
         for charge in charges
     ]
-    show_table(columns, rows, numbers=["charge", "epsilon"])
+    show_table(columns, rows, numbers=["charge", "amount"])
 
 
 def _budget_facts(budget: Budget) -> dict[str, object]:
-    return {
-        "epsilon": write_fraction(budget.total),
+    facts: dict[str, object] = {
+        "currency": str(budget.currency),
+        str(budget.currency): write_fraction(budget.total),
         "spent": write_fraction(budget.spent),
         "left": write_fraction(budget.left),
     }
+    if budget.currency is Currency.RHO:
+        total, spent = _implied(budget)
+        implied = {"delta": DELTA_SHOWN, "epsilon": total, "spent": spent}
+        facts["implied"] = {name: write_fraction(value) for name, value in implied.items()}
+    return facts
+
+
+def _implied(budget: Budget) -> tuple[Fraction, Fraction]:
+    """Return the epsilons that a budget in rho, and what was spent of it, imply at a delta of 1e-9."""
+    total, spent = (epsilon_for(rho, DELTA_SHOWN) if rho else Fraction(0) for rho in (budget.total, budget.spent))
+    return total, spent
+
+
+def _implied_words(budget: Budget) -> str:
+    if budget.currency is Currency.EPSILON:
+        return ""
+    total, spent = _implied(budget)
+    return (
+        f" At delta {show_fraction(DELTA_SHOWN)} that implies epsilon {show_fraction(total)} in all, "
+        f"{show_fraction(spent)} for what is spent."
+    )
 
 
 def _account_facts(account: DatasetAccount) -> dict[str, object]:
@@ -120,7 +173,8 @@ def _charge_facts(charge: Charge) -> dict[str, object]:
         "id": charge.id,
         "at": charge.at,
         "dataset": charge.dataset,
-        "epsilon": write_fraction(charge.epsilon),
+        "currency": str(charge.currency),
+        str(charge.currency): write_fraction(charge.amount),
         "analyst": charge.analyst,
         "purpose": charge.purpose,
         "privacy": charge.statement.to_dict(),

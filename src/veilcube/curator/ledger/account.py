@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcube.errors import VeilcubeError
-from veilcube.privacy import Budget, Neighbours, PrivacyStatement, write_fraction
+from veilcube.privacy import Budget, Currency, Neighbours, PrivacyStatement, write_fraction
 
 
 class DamagedRowError(Exception):
@@ -23,22 +23,38 @@ class DatasetAccount:
     unit: str | None
     created: str
 
+    @property
+    def currency(self) -> Currency:
+        """What the budget is kept in and charges are priced in."""
+        return self.budget.currency
+
 
 @dataclass(frozen=True)
 class Charge:
     """One row of the ledger: what was spent, on which promise, for what and whom, and when (UTC, ISO 8601).
 
-    ``epsilon`` is less than the statement's where a part of a partition was measured and what was spent on other parts
-    covers the rest.
+    ``amount`` is in the currency of the account. It is less than what the statement costs where a part of a partition
+    was measured and what was spent on other parts covers the rest.
     """
 
     id: int
     dataset: str
-    epsilon: Fraction
+    amount: Fraction
     statement: PrivacyStatement
     purpose: str
     analyst: str | None
     at: str
+    currency: Currency = Currency.EPSILON
+
+    @property
+    def epsilon(self) -> Fraction | None:
+        """What was spent of a budget in epsilon; None if the budget is in rho."""
+        return self.amount if self.currency is Currency.EPSILON else None
+
+    @property
+    def rho(self) -> Fraction | None:
+        """What was spent of a budget in rho; None if the budget is in epsilon."""
+        return self.amount if self.currency is Currency.RHO else None
 
 
 def write_statement(statement: PrivacyStatement) -> str:
@@ -54,13 +70,13 @@ def read_statement(written: str) -> PrivacyStatement:
 def read_account(connection: sqlite3.Connection, dataset: str) -> DatasetAccount | None:
     """Return a dataset's account with the exact sum of its charges, or None if there is none."""
     row = connection.execute(
-        "SELECT epsilon, neighbours, unit, created FROM accounts WHERE dataset = ?", (dataset,)
+        "SELECT amount, neighbours, unit, created, currency FROM accounts WHERE dataset = ?", (dataset,)
     ).fetchone()
     if row is None:
         return None
-    total, neighbours, unit, created = row
+    total, neighbours, unit, created, currency = row
     groups = connection.execute(
-        "SELECT neighbours, unit, epsilon, COUNT(*) FROM charges WHERE dataset = ? GROUP BY neighbours, unit, epsilon",
+        "SELECT neighbours, unit, amount, COUNT(*) FROM charges WHERE dataset = ? GROUP BY neighbours, unit, amount",
         (dataset,),
     ).fetchall()
     promises = {(group[0], group[1]) for group in groups} or {(neighbours, unit)}
@@ -68,9 +84,10 @@ def read_account(connection: sqlite3.Connection, dataset: str) -> DatasetAccount
         ((charged_neighbours, charged_unit),) = promises
         if neighbours not in (None, charged_neighbours) or unit not in (None, charged_unit):
             raise DamagedRowError
-        spent = sum((Fraction(epsilon) * times for _, _, epsilon, times in groups), Fraction(0))
+        spent = sum((Fraction(amount) * times for _, _, amount, times in groups), Fraction(0))
         relation = None if charged_neighbours is None else Neighbours(charged_neighbours)
-        return DatasetAccount(dataset, Budget(Fraction(total), spent), relation, charged_unit, created)
+        budget = Budget(Fraction(total), spent, Currency(currency))
+        return DatasetAccount(dataset, budget, relation, charged_unit, created)
     except (ValueError, TypeError, ZeroDivisionError) as problem:
         raise DamagedRowError from problem
 
@@ -92,8 +109,15 @@ def add_account(connection: sqlite3.Connection, account: DatasetAccount) -> None
     """Write an account down."""
     neighbours = None if account.neighbours is None else str(account.neighbours)
     connection.execute(
-        "INSERT INTO accounts (dataset, epsilon, neighbours, unit, created) VALUES (?, ?, ?, ?, ?)",
-        (account.name, write_fraction(account.budget.total), neighbours, account.unit, account.created),
+        "INSERT INTO accounts (dataset, amount, neighbours, unit, created, currency) VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            account.name,
+            write_fraction(account.budget.total),
+            neighbours,
+            account.unit,
+            account.created,
+            str(account.currency),
+        ),
     )
 
 
@@ -101,12 +125,12 @@ def add_charge(connection: sqlite3.Connection, charge: Charge) -> None:
     """Write a charge down."""
     statement = charge.statement
     connection.execute(
-        "INSERT INTO charges (id, dataset, epsilon, neighbours, unit, statement, purpose, analyst, at) "
+        "INSERT INTO charges (id, dataset, amount, neighbours, unit, statement, purpose, analyst, at) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             charge.id,
             charge.dataset,
-            write_fraction(charge.epsilon),
+            write_fraction(charge.amount),
             str(statement.neighbours),
             statement.unit.identity,
             write_statement(statement),
@@ -121,7 +145,8 @@ def read_charges(connection: sqlite3.Connection, dataset: str | None) -> list[Ch
     """Return the charges of one dataset, or of all, in the order in which they were made."""
     next_id(connection, "charges")
     rows = connection.execute(
-        "SELECT id, dataset, epsilon, neighbours, unit, statement, purpose, analyst, at, "
+        "SELECT id, dataset, amount, neighbours, unit, statement, purpose, analyst, at, "
+        "(SELECT currency FROM accounts WHERE accounts.dataset = charges.dataset), "
         "EXISTS (SELECT 1 FROM part_charges WHERE charge = charges.id) FROM charges "
         "WHERE ? IS NULL OR dataset = ? ORDER BY id",
         (dataset, dataset),
@@ -129,15 +154,16 @@ def read_charges(connection: sqlite3.Connection, dataset: str | None) -> list[Ch
     return [_read_charge(row) for row in rows]
 
 
-def _read_charge(row: tuple[int, str, str, str, str, str, str, str | None, str, int]) -> Charge:
-    number, dataset, epsilon, neighbours, unit, written, purpose, analyst, at, is_for_part = row
+def _read_charge(row: tuple[int, str, str, str, str, str, str, str | None, str, str, int]) -> Charge:
+    number, dataset, amount, neighbours, unit, written, purpose, analyst, at, currency, is_for_part = row
     try:
         statement = read_statement(written)
-        charge = Charge(number, dataset, Fraction(epsilon), statement, purpose, analyst, at)
+        charge = Charge(number, dataset, Fraction(amount), statement, purpose, analyst, at, Currency(currency))
+        cost = statement.cost(charge.currency)
     except (ValueError, TypeError, ZeroDivisionError, VeilcubeError) as problem:
         raise DamagedRowError from problem
     texts = all(isinstance(text, str) for text in (dataset, purpose, analyst or "", at))
-    right_price = charge.epsilon <= statement.epsilon if is_for_part else charge.epsilon == statement.epsilon
+    right_price = charge.amount <= cost if is_for_part else charge.amount == cost
     if not texts or not right_price or (neighbours, unit) != (statement.neighbours, statement.unit.identity):
         raise DamagedRowError
     return charge

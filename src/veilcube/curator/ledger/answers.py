@@ -2,18 +2,19 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from veilcube.curator.ledger.account import DamagedRowError, next_id, read_statement, write_statement
 from veilcube.errors import VeilcubeError
-from veilcube.laws import read_ratio
+from veilcube.laws import DiscreteGaussian, DiscreteLaplace, Noise, read_ratio
 from veilcube.privacy import PrivacyStatement, write_fraction
 from veilcube.schema import Schema
 
 # Larger numbers are no answers about a table of people; a longer text would only burden who reads it.
 LONGEST_INTEGER = 60
+_LAWS: Mapping[str, Callable[[Fraction], Noise]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class StoredAnswer:
     """One answered question.
 
     ``question`` is plain data that says all about what was asked, ``key`` its digest together with the schema and the
-    unit. ``values`` are integers after the noise, ``scales`` the noise scale of all of them or of each (none where the
-    mechanism adds no Laplace noise). ``charge`` is None where what was paid for other parts of a partition covers it.
+    unit. ``values`` are integers after the noise, ``noise`` is the law of the noise on each (None where the mechanism
+    adds none). ``charge`` is None where what was paid for other parts of a partition covers it.
     """
 
     id: int
@@ -32,7 +33,7 @@ class StoredAnswer:
     key: str
     question: Mapping[str, object]
     values: tuple[int, ...]
-    scales: tuple[Fraction, ...]
+    noise: Noise | None
     statement: PrivacyStatement
     analyst: str | None
     at: str
@@ -52,8 +53,8 @@ def add_answer(connection: sqlite3.Connection, schema: Schema, answer: StoredAns
     )
     numbered = replace(answer, id=next_id(connection, "answers"))
     connection.execute(
-        "INSERT INTO answers (id, dataset, charge, schema, key, question, outcome, scales, statement, analyst, at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO answers (id, dataset, charge, schema, key, question, outcome, parameters, statement, analyst, at, "
+        "family) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             numbered.id,
             numbered.dataset,
@@ -62,10 +63,11 @@ def add_answer(connection: sqlite3.Connection, schema: Schema, answer: StoredAns
             numbered.key,
             json.dumps(numbered.question, allow_nan=False),
             json.dumps(numbered.values),
-            json.dumps([write_fraction(scale) for scale in numbered.scales]),
+            json.dumps([] if numbered.noise is None else [write_fraction(numbered.noise.parameter)]),
             write_statement(numbered.statement),
             numbered.analyst,
             numbered.at,
+            "laplace" if numbered.noise is None else numbered.noise.family,
         ),
     )
     return numbered
@@ -77,8 +79,8 @@ def read_answers(connection: sqlite3.Connection, dataset: str | None, key: str |
     wanted = {"dataset": dataset, "key": key}
     conditions = " AND ".join(f"{column} = :{column}" for column, value in wanted.items() if value is not None)
     rows = connection.execute(
-        "SELECT id, dataset, charge, schema, key, question, outcome, scales, statement, analyst, at FROM answers "
-        f"WHERE {conditions or 'TRUE'} ORDER BY id",
+        "SELECT id, dataset, charge, schema, key, question, outcome, parameters, statement, analyst, at, family "
+        f"FROM answers WHERE {conditions or 'TRUE'} ORDER BY id",
         wanted,
     )
     return [_read_answer(row) for row in rows]
@@ -95,19 +97,22 @@ def read_schemas(connection: sqlite3.Connection) -> dict[str, Schema]:
         raise DamagedRowError from problem
 
 
-def _read_answer(row: tuple[int, str, int | None, str, str, str, str, str, str, str | None, str]) -> StoredAnswer:
-    number, dataset, charge, schema, key, question, outcome, scales, statement, analyst, at = row
+def _read_answer(row: tuple[int, str, int | None, str, str, str, str, str, str, str | None, str, str]) -> StoredAnswer:
+    number, dataset, charge, schema, key, question, outcome, parameters, statement, analyst, at, family = row
     try:
-        asked, values, written = json.loads(question), json.loads(outcome, parse_int=_read_integer), json.loads(scales)
+        asked, values = json.loads(question), json.loads(outcome, parse_int=_read_integer)
         if not isinstance(asked, dict) or not all(type(value) is int for value in values):
             raise DamagedRowError
-        laws = tuple(read_ratio(scale) for scale in written)
-        if any(law <= 0 for law in laws):
-            raise DamagedRowError
-        promise = read_statement(statement)
-    except (ValueError, TypeError, RecursionError, VeilcubeError) as problem:
+        noise, promise = _read_noise(family, json.loads(parameters)), read_statement(statement)
+    except (KeyError, ValueError, TypeError, RecursionError, VeilcubeError) as problem:
         raise DamagedRowError from problem
-    return StoredAnswer(number, dataset, charge, schema, key, asked, tuple(values), laws, promise, analyst, at)
+    return StoredAnswer(number, dataset, charge, schema, key, asked, tuple(values), noise, promise, analyst, at)
+
+
+def _read_noise(family: str, parameters: Sequence[object]) -> Noise | None:
+    """Return the law of the noise; of several parameters, which no ledger writes any more, that of the largest."""
+    exact = [read_ratio(parameter) for parameter in parameters]
+    return _LAWS[family](max(exact)) if exact else None
 
 
 def _read_integer(text: str) -> int:

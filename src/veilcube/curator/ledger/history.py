@@ -7,7 +7,6 @@ import numpy as np
 from veilcube.curator.ledger.account import Charge
 from veilcube.curator.ledger.answers import StoredAnswer
 from veilcube.errors import LedgerError, VeilcubeError
-from veilcube.laws import DiscreteLaplace
 from veilcube.record import History, Moment, linear_queries
 from veilcube.schema import Schema, require_schema
 from veilcube.system import read_whole
@@ -24,7 +23,7 @@ class LedgerHistory(list[Charge]):
 
     @property
     def answers(self) -> tuple[StoredAnswer, ...]:
-        """The answers that were given, in their order: questions, noisy integers, scales, promises."""
+        """The answers that were given, in their order: questions, noisy integers, the law of their noise, promises."""
         return self._answers
 
     @property
@@ -82,9 +81,9 @@ class LedgerHistory(list[Charge]):
             raise LedgerError("a question in the ledger does not fit its schema; restore a backup of it") from None
         if moment is None:
             return None
-        if moment.size != len(answer.values) or not answer.scales:
+        if moment.size != len(answer.values) or answer.noise is None:
             raise LedgerError("an answer in the ledger does not fit its question; restore a backup of it")
         queries, unit = linear_queries(moment), moment.unit
         values = [float(value * unit) for value in answer.values]
-        variance = DiscreteLaplace(max(answer.scales)).variance * float(unit) ** 2
+        variance = answer.noise.variance * float(unit) ** 2
         return History(schema, queries, values, np.full(len(values), variance), privacy=answer.statement.words)

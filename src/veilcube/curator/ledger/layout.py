@@ -1,7 +1,8 @@
 """The tables of a ledger. They hold public facts only: budgets, promises, purposes and noisy answers, never a count.
 
-Rows are added and never changed: triggers forbid it. Epsilons are texts such as ``1/10``, because SQLite has no exact
+Rows are added and never changed: triggers forbid it. Amounts are texts such as ``1/10``, because SQLite has no exact
 fractions. ``STEPS[k]`` turns version k into version k + 1; a change of layout is a new step, never an edit of an old.
+A step that only renames and adds columns with a default leaves every row as it was written.
 """
 
 APPLICATION_ID = int.from_bytes(b"veil", "big")
@@ -101,5 +102,16 @@ _SECOND_STEP = (
     *_added_only("part_charges", "id"),
     *_added_only("answers", "id"),
 )
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST_STEP, _SECOND_STEP)
+# Budgets in epsilon or in rho, so that prices are amounts of either, and answers with Laplace or Gaussian noise. A
+# column ``family`` says nothing where ``parameters`` names no noise.
+_THIRD_STEP = (
+    *(
+        f"ALTER TABLE {table} RENAME COLUMN epsilon TO amount"
+        for table in ("accounts", "charges", "shares", "part_charges")
+    ),
+    "ALTER TABLE accounts ADD COLUMN currency TEXT NOT NULL DEFAULT 'epsilon' CHECK (currency IN ('epsilon', 'rho'))",
+    "ALTER TABLE answers RENAME COLUMN scales TO parameters",
+    "ALTER TABLE answers ADD COLUMN family TEXT NOT NULL DEFAULT 'laplace' CHECK (family IN ('laplace', 'gaussian'))",
+)
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST_STEP, _SECOND_STEP, _THIRD_STEP)
 VERSION = len(STEPS)

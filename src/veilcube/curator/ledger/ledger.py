@@ -8,7 +8,6 @@ import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -22,8 +21,6 @@ from veilcube.curator.ledger.account import (
     next_id,
     read_account,
     read_charges,
-    read_statement,
-    write_statement,
 )
 from veilcube.curator.ledger.answers import StoredAnswer, add_answer, can_be_kept, read_answers, read_schemas
 from veilcube.curator.ledger.history import LedgerHistory
@@ -31,9 +28,10 @@ from veilcube.curator.ledger.receipt import Receipt, issue_receipt
 from veilcube.curator.ledger.refusals import (
     charge_stands,
     over_budget,
-    refuse_more_than_all,
     refuse_other_promise,
+    refuse_other_share,
     refuse_other_terms,
+    refuse_without_price,
     short_and_exact,
 )
 from veilcube.curator.ledger.shares import (
@@ -46,24 +44,22 @@ from veilcube.curator.ledger.shares import (
     read_share,
 )
 from veilcube.curator.ledger.store import LedgerFile, read_location
-from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, VeilcubeError
-from veilcube.privacy import (
-    LARGEST_EPSILON,
-    Budget,
-    Currency,
-    EpsilonLike,
-    Neighbours,
-    PrivacyStatement,
-    PrivacyUnit,
-    read_epsilon,
-    show_fraction,
+from veilcube.curator.ledger.terms import (
+    LONGEST_NAME,
+    LONGEST_PURPOSE,
+    check_amount,
+    check_name,
+    check_statement,
+    check_text,
+    now,
+    read_budget,
+    read_share_terms,
+    read_terms,
 )
+from veilcube.errors import BudgetExceededError, LedgerError, VeilcubeError
+from veilcube.laws import Noise
+from veilcube.privacy import Budget, Currency, EpsilonLike, PrivacyStatement, show_fraction
 from veilcube.schema import Schema
-
-# Room for the smallest positive float; beyond it, sums and texts of fractions become a burden that protects nobody.
-LONGEST_FRACTION_BITS = 1100
-LONGEST_NAME = 200
-LONGEST_PURPOSE = 10_000
 
 
 class Ledger:
@@ -91,15 +87,24 @@ class Ledger:
         return self._file.path
 
     def create(
-        self, dataset: str, epsilon: EpsilonLike, *, neighbours: str | None = None, person: str | None = None
+        self,
+        dataset: str,
+        epsilon: EpsilonLike | None = None,
+        *,
+        rho: EpsilonLike | None = None,
+        neighbours: str | None = None,
+        person: str | None = None,
     ) -> Budget:
         """Give a dataset its total budget, once; doing the same again changes nothing. Makes the file if there is none.
 
         A ledger that was there and is lost is refused here too, because programs begin with this call every time.
 
+        A budget in ``epsilon`` pays for pure differential privacy. One in ``rho`` pays for Gaussian noise too, and for
+        a pure epsilon with its square over 2.
+
         What is not said here about neighbours and person (the column that names them) the first charge decides.
         """
-        asked = _read_terms(dataset, epsilon, neighbours, person)
+        asked = read_terms(dataset, read_budget(epsilon, rho), neighbours, person)
         if self._file.is_lost():
             raise self._file.missing()
         with self._sound(), self._file.writing(create=True) as connection:
@@ -112,21 +117,28 @@ class Ledger:
         return account.budget
 
     def ensure(
-        self, dataset: str, epsilon: EpsilonLike, *, neighbours: str | None = None, person: str | None = None
+        self,
+        dataset: str,
+        epsilon: EpsilonLike | None = None,
+        *,
+        rho: EpsilonLike | None = None,
+        neighbours: str | None = None,
+        person: str | None = None,
     ) -> Budget:
         """Return the budget of a dataset, created unless it exists; an existing one must not contradict the terms.
 
         A ledger file that was lost or emptied is not made anew, and a new one in a place where none was is made with a
         warning.
         """
-        asked = _read_terms(dataset, epsilon, neighbours, person)
+        asked = read_terms(dataset, read_budget(epsilon, rho), neighbours, person)
         is_new = self._file.is_unused_place()
         with self._sound(), self._file.writing(create=is_new) as connection:
             budget = _find_or_add(connection, asked).budget
         if is_new:
             warnings.warn(
-                f"there was no ledger at {self.path}, so a new one was made with a budget of epsilon "
-                f"{show_fraction(budget.total)} for '{dataset}'; if that dataset has a ledger elsewhere, use that one",
+                f"there was no ledger at {self.path}, so a new one was made with a budget of "
+                f"{budget.currency} {show_fraction(budget.total)} for '{dataset}'; if that dataset has a ledger "
+                "elsewhere, use that one",
                 stacklevel=3,
             )
         return budget
@@ -144,8 +156,7 @@ class Ledger:
     def currency(self, dataset: str) -> Currency:
         """Return what a dataset's budget is kept in: epsilon or rho."""
         with self._sound(), self._file.reading() as connection:
-            self._account(connection, dataset)
-            return Currency.EPSILON
+            return self._account(connection, dataset).currency
 
     def history(self, dataset: str | None = None) -> LedgerHistory:
         """Return the charges of a dataset, or of all, in the order in which they were made.
@@ -161,29 +172,36 @@ class Ledger:
                 raise DamagedRowError
             return LedgerHistory(charges, answers, schemas)
 
-    def allow(self, dataset: str, analyst: str, epsilon: EpsilonLike) -> Budget:
-        """Set what an analyst may spend in all of a dataset's budget; a later word replaces an earlier one."""
-        share = _read_share_terms(dataset, analyst, epsilon)
+    def allow(
+        self, dataset: str, analyst: str, epsilon: EpsilonLike | None = None, *, rho: EpsilonLike | None = None
+    ) -> Budget:
+        """Set what an analyst may spend in all of a dataset's budget; a later word replaces an earlier one.
+
+        The share is in the currency of the budget.
+        """
+        share = read_share_terms(dataset, analyst, read_budget(epsilon, rho))
         with self._sound(), self._file.writing() as connection:
-            refuse_more_than_all(self._account(connection, dataset), share)
+            refuse_other_share(self._account(connection, dataset), share)
             found = read_share(connection, dataset, analyst)
             if found is not None and found.budget.total == share.budget.total:
                 return found.budget
-            add_share(connection, share, _now())
+            add_share(connection, share, now())
             return _share_of(connection, share).budget
 
-    def ensure_allowed(self, dataset: str, analyst: str, epsilon: EpsilonLike) -> Budget:
+    def ensure_allowed(
+        self, dataset: str, analyst: str, epsilon: EpsilonLike | None = None, *, rho: EpsilonLike | None = None
+    ) -> Budget:
         """Return an analyst's share, set unless there is one; an existing one must not contradict."""
-        share = _read_share_terms(dataset, analyst, epsilon)
+        share = read_share_terms(dataset, analyst, read_budget(epsilon, rho))
         with self._sound(), self._file.writing() as connection:
-            refuse_more_than_all(self._account(connection, dataset), share)
+            refuse_other_share(self._account(connection, dataset), share)
             found = read_share(connection, dataset, analyst)
             if found is None:
-                add_share(connection, share, _now())
+                add_share(connection, share, now())
                 found = _share_of(connection, share)
             if found.budget.total != share.budget.total:
                 raise LedgerError(
-                    f"analyst '{analyst}' may spend epsilon {short_and_exact(found.budget.total)} on dataset "
+                    f"analyst '{analyst}' may spend {found.currency} {short_and_exact(found.budget.total)} on dataset "
                     f"'{dataset}', not {short_and_exact(share.budget.total)}; change it with Ledger.allow"
                 )
             return found.budget
@@ -209,22 +227,25 @@ class Ledger:
         ``within`` names the nested parts, outermost first, of partitions that the measurement stays inside: it then
         costs only what it adds to the dearest part, which may be nothing.
         """
-        _check_statement(statement)
-        _check_text("the purpose of a charge", purpose, LONGEST_PURPOSE)
+        check_statement(statement)
+        check_text("the purpose of a charge", purpose, LONGEST_PURPOSE)
         if analyst is not None:
-            _check_text("the analyst of a charge", analyst, LONGEST_NAME)
+            check_text("the analyst of a charge", analyst, LONGEST_NAME)
         with self._sound(), self._file.writing() as connection:
             account = self._account(connection, dataset)
             refuse_other_promise(account, statement)
-            price, spent = price_within(connection, dataset, within, statement.epsilon)
+            refuse_without_price(account, statement)
+            cost = statement.cost(account.currency)
+            price, spent = price_within(connection, dataset, within, cost)
             _refuse_beyond_budget(connection, account, analyst, price)
-            number, at = next_id(connection, "charges") if price else None, _now()
-            charged = statement.charged(_where_charged(dataset, number, price, statement.epsilon))
+            number, at = next_id(connection, "charges") if price else None, now()
+            charged = statement.charged(_where_charged(account, number, price, statement))
             if number is not None:
-                add_charge(connection, Charge(number, dataset, price, charged, purpose, analyst, at))
+                made = Charge(number, dataset, price, charged, purpose, analyst, at, account.currency)
+                add_charge(connection, made)
             add_part_charges(connection, dataset, spent, number, at)
         # The transaction is on disk from here on, and not a line earlier.
-        return issue_receipt(number, dataset, charged)
+        return issue_receipt(number, dataset, charged, account.currency)
 
     @contextmanager
     def paying(
@@ -255,7 +276,7 @@ class Ledger:
         key: str,
         question: Mapping[str, object],
         values: Sequence[int],
-        scales: Sequence[Fraction],
+        noise: Noise | None,
         *,
         analyst: str | None = None,
     ) -> StoredAnswer:
@@ -273,10 +294,10 @@ class Ledger:
             key,
             question,
             tuple(values),
-            tuple(scales),
+            noise,
             receipt.statement,
             analyst,
-            _now(),
+            now(),
         )
         with self._sound(), self._file.writing() as connection:
             return add_answer(connection, schema, answer)
@@ -291,7 +312,7 @@ class Ledger:
         return self._file.damaged()
 
     def _account(self, connection: sqlite3.Connection, dataset: str) -> DatasetAccount:
-        _check_name(dataset)
+        check_name(dataset)
         account = read_account(connection, dataset)
         if account is None:
             raise LedgerError(
@@ -308,22 +329,6 @@ class Ledger:
             raise self.damaged() from problem
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _read_terms(dataset: str, epsilon: EpsilonLike, neighbours: str | None, person: str | None) -> DatasetAccount:
-    _check_name(dataset)
-    total = read_epsilon(epsilon)
-    _check_epsilon(total)
-    relation = None if neighbours is None else Neighbours.read(neighbours)
-    unit = None
-    if person is not None:
-        _check_text("the column that names a person", person, LONGEST_NAME)
-        unit = PrivacyUnit.person(person, 1).identity
-    return DatasetAccount(dataset, Budget(total), relation, unit, _now())
-
-
 def _find_or_add(connection: sqlite3.Connection, asked: DatasetAccount) -> DatasetAccount:
     account = read_account(connection, asked.name)
     if account is None:
@@ -331,49 +336,6 @@ def _find_or_add(connection: sqlite3.Connection, asked: DatasetAccount) -> Datas
         return asked
     refuse_other_terms(account, asked)
     return account
-
-
-def _check_name(dataset: str) -> None:
-    _check_text("the name of a dataset", dataset, LONGEST_NAME)
-    if not dataset.isprintable() or dataset != dataset.strip():
-        raise LedgerError("the name of a dataset must be printable, without spaces at its ends")
-
-
-def _check_text(what: str, text: object, longest: int) -> None:
-    if not isinstance(text, str) or not text.strip() or len(text) > longest or not _is_storable(text):
-        raise LedgerError(f"{what} must be a text of 1 to {longest} characters")
-
-
-def _is_storable(text: str) -> bool:
-    return "\0" not in text and text == text.encode(errors="replace").decode()
-
-
-def _check_epsilon(epsilon: Fraction) -> None:
-    longest = max(epsilon.numerator.bit_length(), epsilon.denominator.bit_length())
-    if not 0 < epsilon <= LARGEST_EPSILON or longest > LONGEST_FRACTION_BITS:
-        raise PrivacyError("a ledger keeps epsilons above 0 and up to 1e9, as fractions of at most 330 digits")
-
-
-def _check_statement(statement: PrivacyStatement) -> None:
-    if not isinstance(statement, PrivacyStatement) or not isinstance(statement.neighbours, Neighbours):
-        raise LedgerError("a charge needs a PrivacyStatement with its Neighbours: what is promised and what it costs")
-    if statement.unit.column is not None:
-        _check_text("the column that names a person", statement.unit.column, LONGEST_NAME)
-    try:
-        readable = read_statement(write_statement(statement)) == statement
-    except (AttributeError, TypeError, ValueError, PrivacyError):
-        readable = False
-    if not readable:
-        raise LedgerError("this privacy statement could not be read back from a ledger, so it was not charged")
-    _check_epsilon(statement.epsilon)
-
-
-def _read_share_terms(dataset: str, analyst: str, epsilon: EpsilonLike) -> Share:
-    _check_name(dataset)
-    _check_text("the name of an analyst", analyst, LONGEST_NAME)
-    total = read_epsilon(epsilon)
-    _check_epsilon(total)
-    return Share(dataset, analyst, Budget(total))
 
 
 def _share_of(connection: sqlite3.Connection, share: Share) -> Share:
@@ -385,17 +347,19 @@ def _refuse_beyond_budget(
 ) -> None:
     if price == 0:
         return
-    _check_epsilon(price)
     if not account.budget.allows(price):
         raise BudgetExceededError(over_budget(f"dataset '{account.name}'", account.budget, price))
     share = None if analyst is None else read_share(connection, account.name, analyst)
     if share is not None and not share.budget.allows(price):
         whose = f"the share of analyst '{analyst}' in dataset '{account.name}'"
         raise BudgetExceededError(over_budget(whose, share.budget, price))
+    check_amount(price, account.currency)
 
 
-def _where_charged(dataset: str, number: int | None, price: Fraction, epsilon: Fraction) -> str:
+def _where_charged(account: DatasetAccount, number: int | None, price: Fraction, statement: PrivacyStatement) -> str:
     if number is None:
-        return f"the budget of '{dataset}' already, with what was spent on another part of its partition"
-    whole = f"the budget of '{dataset}' as charge {number}"
-    return whole if price == epsilon else f"{whole} of epsilon {show_fraction(price)}, the rest with another part"
+        return f"the budget of '{account.name}' already, with what was spent on another part of its partition"
+    whole, currency = f"the budget of '{account.name}' as charge {number}", account.currency
+    if price != statement.cost(currency):
+        return f"{whole} of {currency} {show_fraction(price)}, the rest with another part"
+    return whole if currency is statement.currency else f"{whole} of {currency} {show_fraction(price)}"

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NoReturn, SupportsIndex, final
 
 from veilcube.errors import LedgerError
-from veilcube.privacy import PrivacyStatement
+from veilcube.privacy import Currency, PrivacyStatement
 
 _SEAL = object()
 
@@ -25,6 +25,7 @@ class Receipt:
     charge_id: int | None
     dataset: str | None
     statement: PrivacyStatement
+    currency: Currency
     seal: InitVar[object]
     _process: int = field(init=False, repr=False)
     _unspent: threading.Lock = field(init=False, repr=False)
@@ -38,12 +39,17 @@ class Receipt:
     @classmethod
     def uncharged(cls, statement: PrivacyStatement) -> "Receipt":
         """Return a receipt for a caller who keeps no ledger; its statement says so."""
-        return cls(None, None, replace(statement, charged_to=None), _SEAL)
+        return cls(None, None, replace(statement, charged_to=None), statement.currency, _SEAL)
 
     @property
     def epsilon(self) -> Fraction:
-        """What was paid."""
+        """The epsilon that is promised."""
         return self.statement.epsilon
+
+    @property
+    def cost(self) -> Fraction:
+        """What the promise costs in the currency of the account."""
+        return self.statement.cost(self.currency)
 
     def redeem(self) -> PrivacyStatement:
         """Use the receipt up and return what it pays for; to be called once, right before noise is drawn."""
@@ -58,6 +64,6 @@ class Receipt:
         raise LedgerError("a receipt cannot be copied or pickled, since one charge pays for one measurement")
 
 
-def issue_receipt(charge_id: int | None, dataset: str, statement: PrivacyStatement) -> Receipt:
+def issue_receipt(charge_id: int | None, dataset: str, statement: PrivacyStatement, currency: Currency) -> Receipt:
     """Return the receipt of a committed charge. For the ledger alone."""
-    return Receipt(charge_id, dataset, statement, _SEAL)
+    return Receipt(charge_id, dataset, statement, currency, _SEAL)

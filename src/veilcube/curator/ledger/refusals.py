@@ -9,17 +9,27 @@ from pathlib import Path
 from veilcube.curator.ledger.account import DatasetAccount
 from veilcube.curator.ledger.shares import Share
 from veilcube.errors import LedgerError, PublicNote
-from veilcube.privacy import Budget, PrivacyStatement, show_fraction, write_fraction
+from veilcube.privacy import (
+    SMALLEST_RHO,
+    Budget,
+    Currency,
+    PrivacyStatement,
+    is_pure,
+    pure_epsilon_within,
+    show_fraction,
+    write_fraction,
+)
 
 
 def refuse_other_terms(account: DatasetAccount, asked: DatasetAccount) -> None:
     """Refuse terms that contradict those of an existing account."""
     kept = f"dataset '{account.name}' exists already in the ledger with"
-    total = account.budget.total
-    if total != asked.budget.total:
+    total, currency = account.budget.total, account.currency
+    if (total, currency) != (asked.budget.total, asked.currency):
+        other = "" if currency is asked.currency else f"{asked.currency} "
         raise LedgerError(
-            f"{kept} a budget of epsilon {short_and_exact(total)}, not {short_and_exact(asked.budget.total)}; "
-            "a budget is fixed once, so use that one"
+            f"{kept} a budget of {currency} {short_and_exact(total)}, not {other}"
+            f"{short_and_exact(asked.budget.total)}; a budget is fixed once, so use that one"
         )
     if asked.neighbours and account.neighbours not in (None, asked.neighbours):
         raise LedgerError(f"{kept} neighbours='{account.neighbours}', not '{asked.neighbours}'; use those")
@@ -27,12 +37,17 @@ def refuse_other_terms(account: DatasetAccount, asked: DatasetAccount) -> None:
         raise LedgerError(f"{kept} the privacy unit '{account.unit}', not '{asked.unit}'; use that one")
 
 
-def refuse_more_than_all(account: DatasetAccount, share: Share) -> None:
-    """Refuse to let one analyst spend more than there is: the share would promise what nobody can use."""
-    total = account.budget.total
+def refuse_other_share(account: DatasetAccount, share: Share) -> None:
+    """Refuse a share in another currency than the budget's, and one of more than there is: nobody could use it."""
+    total, currency = account.budget.total, account.currency
+    if share.currency is not currency:
+        raise LedgerError(
+            f"dataset '{account.name}' has its budget in {currency}, and a share of it is counted in the same: give "
+            f"the share of analyst '{share.analyst}' as {currency}, not as {share.currency}"
+        )
     if share.budget.total > total:
         raise LedgerError(
-            f"epsilon {short_and_exact(share.budget.total)} for analyst '{share.analyst}' is more than the whole "
+            f"{currency} {short_and_exact(share.budget.total)} for analyst '{share.analyst}' is more than the whole "
             f"budget of {short_and_exact(total)} of dataset '{account.name}'; allow at most that"
         )
 
@@ -41,29 +56,39 @@ def refuse_other_promise(account: DatasetAccount, statement: PrivacyStatement) -
     """Refuse a charge for other neighbours or another unit than the account's."""
     if account.neighbours not in (None, statement.neighbours):
         raise LedgerError(
-            f"dataset '{account.name}' is charged for neighbours='{account.neighbours}', and epsilons for "
+            f"dataset '{account.name}' is charged for neighbours='{account.neighbours}', and costs for "
             f"'{statement.neighbours}' do not add up with those; nothing was charged, use '{account.neighbours}'"
         )
     if account.unit not in (None, statement.unit.identity):
         raise LedgerError(
-            f"dataset '{account.name}' is charged for the privacy unit '{account.unit}', and epsilons for "
+            f"dataset '{account.name}' is charged for the privacy unit '{account.unit}', and costs for "
             f"'{statement.unit.identity}' do not add up with those; nothing was charged, use '{account.unit}'"
         )
 
 
-def over_budget(what: str, budget: Budget, epsilon: Fraction) -> str:
+def refuse_without_price(account: DatasetAccount, statement: PrivacyStatement) -> None:
+    """Refuse Gaussian noise to an account in epsilon, which has no price for it."""
+    if account.currency is Currency.EPSILON and not is_pure(statement.event):
+        raise LedgerError(
+            f"dataset '{account.name}' has its budget in epsilon, in which Gaussian noise has no price, because at "
+            "every epsilon some output remains that tells more; nothing was charged, so ask without delta and rho, or "
+            "create an account in rho"
+        )
+
+
+def over_budget(what: str, budget: Budget, amount: Fraction) -> str:
     """Say why a charge was refused, what is left, and what would fit."""
-    total, left = budget.total, budget.left
-    refused = f"the charge of epsilon {short_and_exact(epsilon)} to {what} was refused and nothing charged"
+    total, left, currency = budget.total, budget.left, budget.currency
+    refused = f"the charge of {currency} {short_and_exact(amount)} to {what} was refused and nothing charged"
     if left <= 0:
         return (
             f"{refused}: the whole budget of {short_and_exact(total)} is spent; earlier releases still answer "
             "queries at no cost"
         )
-    return (
-        f"{refused}: {short_and_exact(left)} is left of {short_and_exact(total)}; "
-        f"ask for epsilon '{_largest_that_fits(left)}' or less"
-    )
+    fits = f"ask for {currency} '{_largest_that_fits(left)}' or less"
+    if currency is Currency.RHO and left >= SMALLEST_RHO:
+        fits += f", or for pure epsilon '{_largest_that_fits(pure_epsilon_within(left))}' or less"
+    return f"{refused}: {short_and_exact(left)} is left of {short_and_exact(total)}; {fits}"
 
 
 def charge_stands(path: Path, dataset: str, charge: int | None) -> PublicNote:
@@ -81,7 +106,7 @@ def charge_stands(path: Path, dataset: str, charge: int | None) -> PublicNote:
 
 
 def short_and_exact(value: Fraction) -> str:
-    """Return an epsilon for people, and exactly beside it where that differs."""
+    """Return an amount for people, and exactly beside it where that differs."""
     short, exact = show_fraction(value), _largest_that_fits(value)
     if short == exact:
         return short

@@ -1,10 +1,10 @@
 """What single analysts may spend of a dataset's budget, and what was spent on the parts of partitions.
 
 An analyst's share is a rule between people, inside the budget that protects. Parts of a partition share no row, so the
-dearest one is the price of all: each row of ``part_charges`` is what one measurement spent on one part, a partition
-costs the largest of its parts' sums, and a measurement costs what it adds to that. A partition inside a part passes on
-what it adds as spent on that part. docs/proofs/protected-tables.md proves that the charges so made bound the privacy
-loss.
+dearest one is the price of all, in epsilon as in rho: each row of ``part_charges`` is what one measurement spent on one
+part, a partition costs the largest of its parts' sums, and a measurement costs what it adds to that. A partition inside
+a part passes on what it adds as spent on that part. docs/proofs/protected-tables.md proves that the charges so made
+bound the privacy loss.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcube.curator.ledger.account import DamagedRowError, next_id
-from veilcube.privacy import Budget, write_fraction
+from veilcube.privacy import Budget, Currency, write_fraction
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class PartCharge:
     """What a measurement spends on one part."""
 
     place: PartOf
-    epsilon: Fraction
+    amount: Fraction
 
 
 def price_within(
-    connection: sqlite3.Connection, dataset: str, within: Sequence[PartOf], epsilon: Fraction
+    connection: sqlite3.Connection, dataset: str, within: Sequence[PartOf], cost: Fraction
 ) -> tuple[Fraction, list[PartCharge]]:
     """Return what a measurement inside nested parts (outermost first) adds to the dataset's cost, and to each part's.
 
     The first is 0 where what was spent on other parts covers it.
     """
-    price, spent = epsilon, []
+    price, spent = cost, []
     for place in reversed(within):
         if price == 0:
             break
@@ -54,13 +54,13 @@ def add_part_charges(
     """Write down what was spent on parts, with the charge, if any, that paid for it."""
     for entry in spent:
         connection.execute(
-            "INSERT INTO part_charges (id, dataset, partition, part, epsilon, charge, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO part_charges (id, dataset, partition, part, amount, charge, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 next_id(connection, "part_charges"),
                 dataset,
                 entry.place.partition,
                 entry.place.part,
-                write_fraction(entry.epsilon),
+                write_fraction(entry.amount),
                 charge,
                 at,
             ),
@@ -70,17 +70,17 @@ def add_part_charges(
 def _rise_of_largest(connection: sqlite3.Connection, dataset: str, entry: PartCharge) -> Fraction:
     next_id(connection, "part_charges")
     groups = connection.execute(
-        "SELECT part, epsilon, COUNT(*) FROM part_charges WHERE dataset = ? AND partition = ? GROUP BY part, epsilon",
+        "SELECT part, amount, COUNT(*) FROM part_charges WHERE dataset = ? AND partition = ? GROUP BY part, amount",
         (dataset, entry.place.partition),
     )
     sums: dict[str, Fraction] = {}
     try:
-        for part, epsilon, times in groups:
-            sums[part] = sums.get(part, Fraction(0)) + Fraction(epsilon) * times
+        for part, amount, times in groups:
+            sums[part] = sums.get(part, Fraction(0)) + Fraction(amount) * times
     except (ValueError, TypeError, ZeroDivisionError) as problem:
         raise DamagedRowError from problem
     largest = max(sums.values(), default=Fraction(0))
-    return max(sums.get(entry.place.part, Fraction(0)) + entry.epsilon - largest, Fraction(0))
+    return max(sums.get(entry.place.part, Fraction(0)) + entry.amount - largest, Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,16 @@ class Share:
     analyst: str
     budget: Budget
 
+    @property
+    def currency(self) -> Currency:
+        """What it is in: that of the dataset's budget."""
+        return self.budget.currency
+
 
 def add_share(connection: sqlite3.Connection, share: Share, at: str) -> None:
     """Write a share down; the latest one counts."""
     connection.execute(
-        "INSERT INTO shares (id, dataset, analyst, epsilon, at) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO shares (id, dataset, analyst, amount, at) VALUES (?, ?, ?, ?, ?)",
         (next_id(connection, "shares"), share.dataset, share.analyst, write_fraction(share.budget.total), at),
     )
 
@@ -104,16 +109,18 @@ def read_share(connection: sqlite3.Connection, dataset: str, analyst: str) -> Sh
     """Return an analyst's share with the exact sum of their charges; None if nobody set one."""
     next_id(connection, "shares")
     row = connection.execute(
-        "SELECT epsilon FROM shares WHERE dataset = ? AND analyst = ? ORDER BY id DESC LIMIT 1", (dataset, analyst)
+        "SELECT amount, (SELECT currency FROM accounts WHERE accounts.dataset = shares.dataset) FROM shares "
+        "WHERE dataset = ? AND analyst = ? ORDER BY id DESC LIMIT 1",
+        (dataset, analyst),
     ).fetchone()
     if row is None:
         return None
     groups = connection.execute(
-        "SELECT epsilon, COUNT(*) FROM charges WHERE dataset = ? AND analyst = ? GROUP BY epsilon", (dataset, analyst)
+        "SELECT amount, COUNT(*) FROM charges WHERE dataset = ? AND analyst = ? GROUP BY amount", (dataset, analyst)
     ).fetchall()
     try:
-        spent = sum((Fraction(epsilon) * times for epsilon, times in groups), Fraction(0))
-        return Share(dataset, analyst, Budget(Fraction(row[0]), spent))
+        spent = sum((Fraction(amount) * times for amount, times in groups), Fraction(0))
+        return Share(dataset, analyst, Budget(Fraction(row[0]), spent, Currency(row[1])))
     except (ValueError, TypeError, ZeroDivisionError) as problem:
         raise DamagedRowError from problem
 

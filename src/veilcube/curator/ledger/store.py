@@ -278,7 +278,7 @@ def _try_to_begin(connection: sqlite3.Connection, begin: str, last_try: bool) ->
         for setting in _SETTINGS:
             connection.execute(setting)
         if _pragma(connection, "synchronous") != _EXTRA:
-            raise LedgerError("this SQLite is too old to keep a ledger safely; use version 3.12 or newer")
+            raise LedgerError("this SQLite is too old to keep a ledger safely; use version 3.25 or newer")
         connection.execute(begin)
         # A plain BEGIN takes its lock with the first read.
         _is_blank(connection)

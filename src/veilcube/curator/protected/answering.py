@@ -1,9 +1,10 @@
 """From stored noisy integers to answers with intervals, by the law of the noise alone.
 
-A moment's noise is one discrete Laplace variable, whose quantiles are exact. A mean is the ratio of two noisy sums, of
-v - low (a) and of high - v (b), with independent noises X and Y of one scale. For the true mean low + p (high - low),
-the exact sums satisfy (1 - p) a = p b, so p is kept if |(1 - p) a - p b| is at most the half-width h(p) of
-(1 - p) X - p Y (Fieller 1954). The kept values cover the truth with the wanted probability whatever the data are.
+A moment's noise is one discrete Laplace or Gaussian variable, whose quantiles are exact. A mean is the ratio of two
+noisy sums, of v - low (a) and of high - v (b), with independent noises X and Y of one law. For the true mean
+low + p (high - low), the exact sums satisfy (1 - p) a = p b, so p is kept if |(1 - p) a - p b| is at most the
+half-width h(p) of (1 - p) X - p Y (Fieller 1954). The kept values cover the truth with the wanted probability whatever
+the data are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.curator.ledger import StoredAnswer
-from veilcube.laws import DiscreteLaplace, half_widths, weighted_half_width
+from veilcube.laws import Noise, half_widths, weighted_half_width
 from veilcube.query import Answer, Answers
 from veilcube.record import Moment
 from veilcube.system import Floats
@@ -25,12 +26,11 @@ _GROUPS_AT_ONCE = 1 << 14
 
 
 def answer_moment(
-    moment: Moment, stored: StoredAnswer, confidence: float, order: Sequence[int] | None = None
+    moment: Moment, stored: StoredAnswer, noise: Noise, confidence: float, order: Sequence[int] | None = None
 ) -> Answer | Answers:
     """Return what was stored for a question as an answer, or as labelled answers with their axes in ``order``."""
     sizes = tuple(cells.size for cells in moment.groups)
     integers = np.array(stored.values, dtype=object).reshape(len(moment.measures), *sizes)
-    noise = DiscreteLaplace(max(stored.scales))
     value, low, high, stddev = (
         _means(moment, integers, noise, confidence)
         if moment.is_mean
@@ -51,7 +51,7 @@ def _labels(moment: Moment, order: Sequence[int]) -> Mapping[str, tuple[str, ...
 
 
 def _moments(
-    integers: NDArray[np.object_], unit: Fraction, noise: DiscreteLaplace, confidence: float
+    integers: NDArray[np.object_], unit: Fraction, noise: Noise, confidence: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     value = _in_units(integers, unit)
     width = float(half_widths(noise, np.array([1]), confidence)[0]) * float(unit)
@@ -64,7 +64,7 @@ def _in_units(integers: NDArray[np.object_], unit: Fraction) -> Floats:
 
 
 def _means(
-    moment: Moment, integers: NDArray[np.object_], noise: DiscreteLaplace, confidence: float
+    moment: Moment, integers: NDArray[np.object_], noise: Noise, confidence: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     above, below = (integers[measure, ...].astype(np.float64) for measure in range(2))
     both = above + below
@@ -80,7 +80,7 @@ def _means(
     return start + width * share, start + width * ends[0], start + width * ends[1], width * stddev
 
 
-def _kept_shares(above: Floats, both: Floats, noise: DiscreteLaplace, confidence: float) -> tuple[Floats, Floats]:
+def _kept_shares(above: Floats, both: Floats, noise: Noise, confidence: float) -> tuple[Floats, Floats]:
     """Return the least and the largest p in [0, 1] with |a - p (a + b)| <= h(p); all of [0, 1] if there is none."""
     widths = _share_widths(noise, confidence)
     low, high = np.zeros(both.size), np.ones(both.size)
@@ -106,7 +106,7 @@ def _solved(above: Floats, both: Floats, widths: Floats) -> tuple[Floats, Floats
 
 
 @lru_cache(maxsize=64)
-def _share_widths(noise: DiscreteLaplace, confidence: float) -> Floats:
+def _share_widths(noise: Noise, confidence: float) -> Floats:
     """Return h(p) at equally spaced p; p and 1 - p have the same."""
     shares = np.linspace(0.0, 0.5, _SHARES // 2 + 1)
     half = np.array([weighted_half_width(noise, [1 - p, p], [1, 1], confidence) for p in shares])

@@ -6,14 +6,32 @@ budget and never gives any away: what was drawn and not kept is gone.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
+from typing import NamedTuple
 
 from veilcube.curator.ledger import Ledger, PartOf, StoredAnswer
 from veilcube.curator.mechanisms import Samplers, redeem_for
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.errors import BudgetExceededError, PrivacyError
-from veilcube.privacy import Neighbours, PrivacyStatement, PrivacyUnit, Private, paid_for
+from veilcube.laws import Noise
+from veilcube.privacy import (
+    Currency,
+    EpsilonLike,
+    Neighbours,
+    PrivacyStatement,
+    PrivacyUnit,
+    Private,
+    Promise,
+    paid_for,
+)
 from veilcube.record import Question
+
+
+class Offer(NamedTuple):
+    """What an analyst offers to pay for an answer, as they wrote it."""
+
+    epsilon: EpsilonLike | None
+    delta: EpsilonLike | None = None
+    rho: EpsilonLike | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,24 +55,32 @@ class Desk(Private):
         """Whose presence answers hide."""
         return self.rows.unit
 
+    def promise(self, offer: Offer) -> Promise:
+        """Return what an offer promises; a budget in rho pays the price of rho whatever the noise."""
+        promise = Promise.read(*offer)
+        if promise.is_pure or promise.is_in_rho or self.ledger.currency(self.dataset) is Currency.EPSILON:
+            return promise
+        return promise.priced_in_rho()
+
     def recall(
         self,
         question: Question,
         statement: PrivacyStatement,
-        scales: Sequence[Fraction] = (),
+        noise: Noise | None = None,
         fits: Callable[[Sequence[int]], bool] | None = None,
     ) -> StoredAnswer | None:
         """Return the most accurate answer to the question that was stored, if it is as accurate as what is asked for.
 
-        Accuracy is the largest noise scale or, for mechanisms without one, the epsilon of the promise. An answer whose
-        values do not fit the question means that the ledger is damaged.
+        Accuracy is the variance of the noise or, for mechanisms without any, the epsilon of the promise, which is pure.
+        An answer whose values do not fit the question means that the ledger is damaged.
         """
         found = self.ledger.find_answers(self.dataset, question.key(self.unit))
-        if scales:
-            laplace = [answer for answer in found if answer.scales and max(answer.scales) <= max(scales)]
-            best = min(laplace, key=lambda answer: max(answer.scales), default=None)
+        if noise is not None:
+            noisy = [(answer.noise, answer) for answer in found if answer.noise is not None]
+            quiet = [(law.variance, law.parameter, answer) for law, answer in noisy if _is_as_quiet(law, noise)]
+            best = min(quiet, key=lambda entry: entry[:2])[2] if quiet else None
         else:
-            others = [answer for answer in found if not answer.scales and answer.statement.epsilon >= statement.epsilon]
+            others = [one for one in found if one.noise is None and one.statement.epsilon >= statement.epsilon]
             best = max(others, key=lambda answer: answer.statement.epsilon, default=None)
         if best is not None and fits is not None and not fits(best.values):
             raise self.ledger.damaged()
@@ -65,7 +91,7 @@ class Desk(Private):
         question: Question,
         statement: PrivacyStatement,
         draw: Callable[[], Sequence[int]],
-        scales: Sequence[Fraction] = (),
+        noise: Noise | None = None,
         within: Sequence[PartOf] = (),
     ) -> StoredAnswer:
         """Charge the statement, redeem the receipt, draw, keep what was drawn, and only then return it."""
@@ -84,7 +110,7 @@ class Desk(Private):
                     question.key(self.unit),
                     question.data,
                     values,
-                    tuple(scales),
+                    noise,
                     analyst=self.analyst,
                 )
         except BudgetExceededError as problem:
@@ -92,3 +118,8 @@ class Desk(Private):
             if offer is None:
                 raise
             raise BudgetExceededError(f"{problem}; {offer}") from None
+
+
+def _is_as_quiet(one: Noise, other: Noise) -> bool:
+    """Whether noise has no larger variance than other noise, exactly where both are of one family."""
+    return one.parameter <= other.parameter if one.family == other.family else one.variance <= other.variance

@@ -6,17 +6,17 @@ was published costs nothing.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from math import inf, sqrt
 from uuid import uuid4
 
 import numpy as np
 
 from veilcube.curator.mechanisms import ChosenPartsMechanism, NoisyPartsMechanism
+from veilcube.curator.protected.desk import Offer
 from veilcube.curator.protected.view import View
 from veilcube.errors import QueryError
-from veilcube.laws import DiscreteLaplace, half_widths
-from veilcube.privacy import EpsilonLike, leaves_no_trace, read_epsilon
+from veilcube.laws import Noise, half_widths
+from veilcube.privacy import Promise, leaves_no_trace
 from veilcube.query import Answer, CellNumbers, DistributiveQuery, cell_numbers, read_confidence
 from veilcube.record import Question
 from veilcube.system import Integers
@@ -74,11 +74,11 @@ def ask_distributive(
     query: DistributiveQuery,
     attribute: str,
     by: Sequence[str],
-    epsilon: EpsilonLike,
+    offer: Offer,
     confidence: float,
 ) -> Answer:
-    """Ask every part for one epsilon and merge; never from a stored answer, since functions cannot be compared."""
-    price, confidence = read_epsilon(epsilon), read_confidence(confidence)
+    """Ask every part for one price and merge; never from a stored answer, since functions cannot be compared."""
+    promise, confidence = table.desk.promise(offer), read_confidence(confidence)
     if not isinstance(query, DistributiveQuery):
         raise QueryError("distributive takes a veilcube.DistributiveQuery; build one from a part and a merge")
     if isinstance(by, str) or not isinstance(by, Sequence):
@@ -94,26 +94,28 @@ def ask_distributive(
     details = {"query": query.name, "attribute": attribute, "by": list(by), "asked": uuid4().hex}
     question = Question(table.desk.rows.schema, table.region, "distributive", details)
     ask = _choose if query.is_finite else _measure
-    return _in_ones(ask(parts, query, question, price, confidence), query)
+    return _in_ones(ask(parts, query, question, promise, confidence), query)
 
 
-def _measure(parts: _Parts, query: DistributiveQuery, question: Question, price: Fraction, confidence: float) -> Answer:
+def _measure(
+    parts: _Parts, query: DistributiveQuery, question: Question, promise: Promise, confidence: float
+) -> Answer:
     """Measure a number for each part, and merge the noisy numbers."""
     table = parts.table
-    noisy = NoisyPartsMechanism.claiming(query, price, table.protection)
+    noisy = NoisyPartsMechanism.claiming(query, promise, table.protection)
     merge = _merge_linear if query.is_linear else _merge
 
     def draw() -> list[int]:
         return noisy.draw(parts.each(parts.exact_rows()), table.desk.samplers)
 
     stored = table.measure(question, noisy.statement, draw)
-    return merge(query, list(stored.values), DiscreteLaplace(noisy.scale), confidence, stored.statement.words)
+    return merge(query, list(stored.values), noisy.noise, confidence, stored.statement.words)
 
 
-def _choose(parts: _Parts, query: DistributiveQuery, question: Question, price: Fraction, confidence: float) -> Answer:
+def _choose(parts: _Parts, query: DistributiveQuery, question: Question, promise: Promise, confidence: float) -> Answer:
     """Draw a value of the finite domain for each part, and merge the draws."""
     domain = np.array(query.output, dtype=np.int64)
-    chosen = ChosenPartsMechanism.claiming(query, price, parts.table.protection)
+    chosen = ChosenPartsMechanism.claiming(query, promise.pure_epsilon, parts.table.protection)
     stored = parts.table.measure(question, chosen.statement, lambda: chosen.draw(parts.each(parts.exact_rows())))
     value = float(query.merge_all([int(domain[place]) for place in stored.values]))
     is_inside = domain[0] <= value <= domain[-1]
@@ -130,15 +132,13 @@ def _in_ones(answer: Answer, query: DistributiveQuery) -> Answer:
     return replace(answer, value=value, low=low, high=high, stddev=stddev)
 
 
-def _merge_linear(
-    query: DistributiveQuery, noisy: list[int], noise: DiscreteLaplace, confidence: float, words: str
-) -> Answer:
+def _merge_linear(query: DistributiveQuery, noisy: list[int], noise: Noise, confidence: float, words: str) -> Answer:
     """Merge noisy parts by adding them up; the interval follows from the summed noise."""
     value, width = query.merge_all(noisy), float(half_widths(noise, [len(noisy)], confidence)[0])
     return Answer(value, value - width, value + width, confidence, noise.stddev * sqrt(len(noisy)), words)
 
 
-def _merge(query: DistributiveQuery, noisy: list[int], noise: DiscreteLaplace, confidence: float, words: str) -> Answer:
+def _merge(query: DistributiveQuery, noisy: list[int], noise: Noise, confidence: float, words: str) -> Answer:
     """Merge noisy parts; the interval follows from the ends of all parts at once.
 
     All parts lie within their ends together with probability confidence, since their noises are independent. If the

@@ -12,6 +12,7 @@ import numpy as np
 
 from veilcube.curator.ledger import StoredAnswer
 from veilcube.curator.mechanisms import RankMechanism
+from veilcube.curator.protected.desk import Offer
 from veilcube.curator.protected.view import View
 from veilcube.errors import QueryError
 from veilcube.privacy import (
@@ -100,12 +101,16 @@ def ask_rank(
     table: View,
     attribute: str,
     asked: RankQuestion,
-    epsilon: EpsilonLike,
+    offer: Offer,
     confidence: float,
     fresh: bool,
 ) -> RankAnswer:
-    """Draw the value of a rank, or return a stored draw; with a share for the interval also its ends."""
-    price, confidence, fresh = read_epsilon(epsilon), read_confidence(confidence), read_flag(fresh, "fresh")
+    """Draw the value of a rank, or return a stored draw; with a share for the interval also its ends.
+
+    Draws are pure: a delta is not needed, and a rho pays for the epsilon that costs as much.
+    """
+    price, confidence = table.desk.promise(offer).pure_epsilon, read_confidence(confidence)
+    fresh = read_flag(fresh, "fresh")
     ladder = Ladder.of(table, attribute)
     steps = table.protection.changed_rows
     ranks = RankMechanism.claiming(
@@ -124,7 +129,7 @@ def ask_rank(
     def fits(places: Sequence[int]) -> bool:
         return len(places) == ranks.size and all(0 <= place < ladder.cells.size for place in places)
 
-    stored = None if fresh else table.desk.recall(question, ranks.statement, (), fits)
+    stored = None if fresh else table.desk.recall(question, ranks.statement, fits=fits)
     if stored is None:
         _require_rank(ladder, asked.rank)
         stored = table.measure(question, ranks.statement, lambda: ranks.draw(ladder.climbed(asked.is_from_top)))

@@ -11,6 +11,7 @@ import numpy as np
 
 from veilcube.curator.ledger import StoredAnswer
 from veilcube.curator.mechanisms import QuantileMechanism, ReadQuantiles
+from veilcube.curator.protected.desk import Offer
 from veilcube.curator.protected.extremes import Ladder
 from veilcube.curator.protected.view import View
 from veilcube.errors import QueryError
@@ -44,13 +45,13 @@ class QuantileQuestion:
 
 @leaves_no_trace
 def ask_quantile(
-    table: View, attribute: str, quantile: object, epsilon: EpsilonLike, confidence: float, fresh: bool
+    table: View, attribute: str, quantile: object, offer: Offer, confidence: float, fresh: bool
 ) -> RankAnswer:
     """Draw one quantile, by a split of one level."""
     ladder = Ladder.of(table, attribute)
     confidence, fresh = read_confidence(confidence), read_flag(fresh, "fresh")
     asked = QuantileQuestion([quantile], QuantileMethod.SPLIT)
-    _, stored = _find(ladder, asked, epsilon, confidence, fresh)
+    _, stored = _find(ladder, asked, offer, confidence, fresh)
     # What is stored may have been paid for with more than was asked for now.
     spent = plan_quantiles(
         ladder.cells.size,
@@ -70,7 +71,7 @@ def ask_quantiles(
     table: View,
     attribute: str,
     quantiles: Sequence[object],
-    epsilon: EpsilonLike,
+    offer: Offer,
     method: str,
     confidence: float,
     fresh: bool,
@@ -85,7 +86,7 @@ def ask_quantiles(
     confidence, fresh = read_confidence(confidence), read_flag(fresh, "fresh")
     if ladder.ordinal.is_date:
         raise QueryError(f"'{attribute}' holds dates, which arrays of answers cannot; ask for its quantiles one by one")
-    way, stored = _find(ladder, QuantileQuestion(quantiles, method, rows), epsilon, confidence, fresh)
+    way, stored = _find(ladder, QuantileQuestion(quantiles, method, rows), offer, confidence, fresh)
     found = _read_stored(ladder, way, stored, confidence)
     least, largest = ladder.ordinal.spans()
     return RankAnswers(
@@ -101,10 +102,11 @@ def ask_quantiles(
 
 
 def _find(
-    ladder: Ladder, asked: QuantileQuestion, epsilon: EpsilonLike, confidence: float, fresh: bool
+    ladder: Ladder, asked: QuantileQuestion, offer: Offer, confidence: float, fresh: bool
 ) -> tuple[QuantileWay, StoredAnswer]:
     """Return how it is answered and what was stored, drawn now or before."""
     table, fresh = ladder.table, read_flag(fresh, "fresh")
+    epsilon = table.desk.promise(offer).pure_epsilon
     way = asked.plan(ladder.cells.size, epsilon, table.protection.moved_rows)
     mechanism = QuantileMechanism.claiming(way, table.protection)
     quantiles = [write_fraction(quantile) for quantile in way.split.quantiles]

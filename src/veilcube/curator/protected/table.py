@@ -10,7 +10,7 @@ from math import prod
 from typing import cast
 from weakref import WeakKeyDictionary
 
-from veilcube.curator.protected.desk import Desk
+from veilcube.curator.protected.desk import Desk, Offer
 from veilcube.curator.protected.distributive import ask_distributive
 from veilcube.curator.protected.extremes import RankQuestion, ask_rank
 from veilcube.curator.protected.quantiles import ask_quantile, ask_quantiles
@@ -87,12 +87,27 @@ class ProtectedTable(Private):
         view = private_view(self)
         return Partition(view, view.axes_of(chosen))
 
-    def noisy_count(self, *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False) -> Answer:
+    def noisy_count(
+        self,
+        *,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
+        confidence: float = 0.95,
+        fresh: bool = False,
+    ) -> Answer:
         """Count the rows, for the price of epsilon; a stored answer that is as accurate is free unless ``fresh``."""
-        return cast(Answer, private_view(self).ask_moment({}, None, epsilon, confidence, fresh))
+        return cast(Answer, private_view(self).ask_moment({}, None, Offer(epsilon, delta, rho), confidence, fresh))
 
     def noisy_sum(
-        self, attribute: str, *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False
+        self,
+        attribute: str,
+        *,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
+        confidence: float = 0.95,
+        fresh: bool = False,
     ) -> Answer:
         """Sum an ordinal attribute; a bin counts as its middle, a value that is missing or outside the schema as 0.
 
@@ -100,32 +115,59 @@ class ProtectedTable(Private):
         The interval is about the noise; it does not cover where in their bins values lie.
         """
         powers = {read_text(attribute, "the attribute"): 1}
-        return cast(Answer, private_view(self).ask_moment(powers, None, epsilon, confidence, fresh))
+        return cast(Answer, private_view(self).ask_moment(powers, None, Offer(epsilon, delta, rho), confidence, fresh))
 
     def noisy_mean(
-        self, attribute: str, *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False
+        self,
+        attribute: str,
+        *,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
+        confidence: float = 0.95,
+        fresh: bool = False,
     ) -> Answer:
         """Estimate the mean of an ordinal attribute over the rows that have a value, from two noisy sums."""
         powers = {read_text(attribute, "the attribute"): 1}
-        return cast(Answer, private_view(self).ask_moment(powers, None, epsilon, confidence, fresh, is_mean=True))
+        return cast(
+            Answer,
+            private_view(self).ask_moment(powers, None, Offer(epsilon, delta, rho), confidence, fresh, is_mean=True),
+        )
 
     def noisy_moment(
-        self, powers: Mapping[str, int], *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False
+        self,
+        powers: Mapping[str, int],
+        *,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
+        confidence: float = 0.95,
+        fresh: bool = False,
     ) -> Answer:
         """Sum a product of powers of ordinal attributes, such as ``{"height": 1, "weight": 1}``."""
-        return cast(Answer, private_view(self).ask_moment(powers, None, epsilon, confidence, fresh))
+        return cast(Answer, private_view(self).ask_moment(powers, None, Offer(epsilon, delta, rho), confidence, fresh))
 
     def noisy_marginal(
-        self, *names: str, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False
+        self,
+        *names: str,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
+        confidence: float = 0.95,
+        fresh: bool = False,
     ) -> Answers:
         """Count the rows of every combination of the named attributes' values, all for one epsilon."""
-        return self.partition(*names).noisy_count(epsilon=epsilon, confidence=confidence, fresh=fresh)
+        return self.partition(*names).noisy_count(
+            epsilon=epsilon, delta=delta, rho=rho, confidence=confidence, fresh=fresh
+        )
 
     def noisy_max(
         self,
         attribute: str,
         *,
-        epsilon: EpsilonLike,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
         method: str = RankMethod.TILTED,
         interval: EpsilonLike | None = None,
         confidence: float = 0.95,
@@ -133,13 +175,15 @@ class ProtectedTable(Private):
     ) -> RankAnswer:
         """Draw the largest value of an ordinal attribute; ``interval`` is a share of epsilon for its lower end."""
         asked = RankQuestion.read(1, True, method, interval)
-        return ask_rank(private_view(self), attribute, asked, epsilon, confidence, fresh)
+        return ask_rank(private_view(self), attribute, asked, Offer(epsilon, delta, rho), confidence, fresh)
 
     def noisy_min(
         self,
         attribute: str,
         *,
-        epsilon: EpsilonLike,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
         method: str = RankMethod.TILTED,
         interval: EpsilonLike | None = None,
         confidence: float = 0.95,
@@ -147,14 +191,16 @@ class ProtectedTable(Private):
     ) -> RankAnswer:
         """Draw the smallest value of an ordinal attribute; ``interval`` is a share of epsilon for its upper end."""
         asked = RankQuestion.read(1, False, method, interval)
-        return ask_rank(private_view(self), attribute, asked, epsilon, confidence, fresh)
+        return ask_rank(private_view(self), attribute, asked, Offer(epsilon, delta, rho), confidence, fresh)
 
     def noisy_quantile(
         self,
         attribute: str,
         quantile: float | None = None,
         *,
-        epsilon: EpsilonLike,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
         rank: int | None = None,
         method: str = RankMethod.PERMUTE_AND_FLIP,
         interval: EpsilonLike | None = None,
@@ -169,19 +215,26 @@ class ProtectedTable(Private):
             if interval is not None or not isinstance(method, str) or method != RankMethod.PERMUTE_AND_FLIP:
                 raise QueryError("method and interval go with a rank; ask for rank=, or leave them out")
             return ask_quantile(
-                private_view(self), attribute, 0.5 if quantile is None else quantile, epsilon, confidence, fresh
+                private_view(self),
+                attribute,
+                0.5 if quantile is None else quantile,
+                Offer(epsilon, delta, rho),
+                confidence,
+                fresh,
             )
         if quantile is not None:
             raise QueryError("give either a quantile, such as 0.5, or a rank, such as rank=10 for the tenth largest")
         asked = RankQuestion.read(rank, True, method, interval)
-        return ask_rank(private_view(self), attribute, asked, epsilon, confidence, fresh)
+        return ask_rank(private_view(self), attribute, asked, Offer(epsilon, delta, rho), confidence, fresh)
 
     def noisy_quantiles(
         self,
         attribute: str,
         quantiles: Sequence[float],
         *,
-        epsilon: EpsilonLike,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
         method: str = "auto",
         rows: int | None = None,
         confidence: float = 0.95,
@@ -191,7 +244,9 @@ class ProtectedTable(Private):
 
         ``rows`` is about how many rows there are, if that is public; otherwise 1/200 of epsilon may go to a noisy one.
         """
-        return ask_quantiles(private_view(self), attribute, quantiles, epsilon, method, confidence, fresh, rows)
+        return ask_quantiles(
+            private_view(self), attribute, quantiles, Offer(epsilon, delta, rho), method, confidence, fresh, rows
+        )
 
     def distributive(
         self,
@@ -199,7 +254,9 @@ class ProtectedTable(Private):
         attribute: str,
         *,
         by: Sequence[str] = (),
-        epsilon: EpsilonLike,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
         confidence: float = 0.95,
     ) -> Answer:
         """Ask a distributive query of every part that the attributes ``by`` cut, for one epsilon, and merge.
@@ -207,7 +264,7 @@ class ProtectedTable(Private):
         The query's functions run on exact counts, so they must be the curator's own and do nothing but compute; what
         fails in them is paid for, since it tells something about the table.
         """
-        return ask_distributive(private_view(self), query, attribute, by, epsilon, confidence)
+        return ask_distributive(private_view(self), query, attribute, by, Offer(epsilon, delta, rho), confidence)
 
 
 class Partition(Private):
@@ -246,24 +303,53 @@ class Partition(Private):
         """Iterate over the labels and the parts."""
         return ((label, self[label]) for label in self)
 
-    def noisy_count(self, *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False) -> Answers:
+    def noisy_count(
+        self,
+        *,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
+        confidence: float = 0.95,
+        fresh: bool = False,
+    ) -> Answers:
         """Count the rows of every part that the conditions leave, all for one epsilon."""
-        return cast(Answers, private_view(self).ask_moment({}, self._axes, epsilon, confidence, fresh))
+        return cast(
+            Answers, private_view(self).ask_moment({}, self._axes, Offer(epsilon, delta, rho), confidence, fresh)
+        )
 
     def noisy_sum(
-        self, attribute: str, *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False
+        self,
+        attribute: str,
+        *,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
+        confidence: float = 0.95,
+        fresh: bool = False,
     ) -> Answers:
         """Sum an attribute in every part, as ``ProtectedTable.noisy_sum`` does, all for one epsilon."""
         powers = {read_text(attribute, "the attribute"): 1}
-        return cast(Answers, private_view(self).ask_moment(powers, self._axes, epsilon, confidence, fresh))
+        return cast(
+            Answers, private_view(self).ask_moment(powers, self._axes, Offer(epsilon, delta, rho), confidence, fresh)
+        )
 
     def noisy_mean(
-        self, attribute: str, *, epsilon: EpsilonLike, confidence: float = 0.95, fresh: bool = False
+        self,
+        attribute: str,
+        *,
+        epsilon: EpsilonLike | None = None,
+        delta: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
+        confidence: float = 0.95,
+        fresh: bool = False,
     ) -> Answers:
         """Estimate the mean of an attribute in every part, all for one epsilon."""
         powers = {read_text(attribute, "the attribute"): 1}
         return cast(
-            Answers, private_view(self).ask_moment(powers, self._axes, epsilon, confidence, fresh, is_mean=True)
+            Answers,
+            private_view(self).ask_moment(
+                powers, self._axes, Offer(epsilon, delta, rho), confidence, fresh, is_mean=True
+            ),
         )
 
     @property

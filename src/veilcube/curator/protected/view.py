@@ -6,15 +6,15 @@ Measurements compose by adding up, those of parts of one partition by the deares
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from veilcube.curator.ledger import PartOf, StoredAnswer
 from veilcube.curator.mechanisms import Protection, SumsMechanism
 from veilcube.curator.protected.answering import answer_moment
-from veilcube.curator.protected.desk import Desk
+from veilcube.curator.protected.desk import Desk, Offer
 from veilcube.curator.protected.parts import cell_of, part_of, require_inside
 from veilcube.errors import QueryError
-from veilcube.privacy import EpsilonLike, PrivacyStatement, Private, leaves_no_trace, read_epsilon
+from veilcube.laws import Noise
+from veilcube.privacy import PrivacyStatement, Private, leaves_no_trace
 from veilcube.query import Answer, Answers, read_confidence
 from veilcube.record import Moment, Question
 from veilcube.schema import Attribute, Box, Region, Schema
@@ -92,44 +92,44 @@ class View(Private):
         self,
         powers: Mapping[str, int],
         by: Sequence[int] | None,
-        epsilon: EpsilonLike,
+        offer: Offer,
         confidence: float,
         fresh: bool,
         *,
         is_mean: bool = False,
     ) -> Answer | Answers:
         """Answer a linear question, by group if ``by`` names axes: what all of the noisy questions above are."""
-        price, confidence, fresh = read_epsilon(epsilon), read_confidence(confidence), read_flag(fresh, "fresh")
+        promise, confidence, fresh = self.desk.promise(offer), read_confidence(confidence), read_flag(fresh, "fresh")
         for name in powers if isinstance(powers, Mapping) else ():
             self.schema.axis(name)
         names = [self.every_attribute.names[axis] for axis in by or ()]
         moment = Moment.ask(self.every_attribute, self.region, powers, names, is_mean=is_mean)
-        sums = SumsMechanism.claiming(moment, price, self.protection)
-        question, statement, scales = moment.question, sums.statement, (sums.scale,)
+        sums = SumsMechanism.claiming(moment, promise, self.protection)
+        question, statement, noise = moment.question, sums.statement, sums.noise
         stored = None
         if not fresh:
-            stored = self.desk.recall(question, statement, scales, lambda values: len(values) == moment.size)
+            stored = self.desk.recall(question, statement, noise, lambda values: len(values) == moment.size)
         if stored is None:
             self.desk.rows.require_room(moment.axes)
 
             def draw() -> list[int]:
                 return sums.draw(self.desk.rows.counts_within(self.region, moment.axes), self.desk.samplers)
 
-            stored = self.measure(question, statement, draw, scales)
-        return answer_moment(moment, stored, confidence, by)
+            stored = self.measure(question, statement, draw, noise)
+        return answer_moment(moment, stored, stored.noise or noise, confidence, by)
 
     def measure(
         self,
         question: Question,
         statement: PrivacyStatement,
         draw: Callable[[], Sequence[int]],
-        scales: Sequence[Fraction] = (),
+        noise: Noise | None = None,
     ) -> StoredAnswer:
         """Charge for a statement about the rows in view, draw, store and return: the door for every mechanism.
 
         ``draw`` is called once, after the charge is on disk, and nothing is read before.
         """
-        return self.desk.measure(question, statement, draw, scales, self.within)
+        return self.desk.measure(question, statement, draw, noise, self.within)
 
     def exact_counts_of(self, *names: str) -> Integers:
         """Return the exact counts over the named attributes' cells of the rows in view. PRIVATE: for mechanisms."""

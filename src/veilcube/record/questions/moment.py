@@ -203,6 +203,25 @@ class Moment:
             return 2 * self.heaviest
         return self._row_weights[1] - self._row_weights[0]
 
+    @cached_property
+    def heaviest_squared(self) -> int:
+        """The largest sum of squared weights of one row; that of a mean is largest where one of both weights is 0."""
+        return self.heaviest**2
+
+    @cached_property
+    def heaviest_exchange_squared(self) -> int:
+        """The largest sum of squared changes when one row is exchanged for another.
+
+        Rows of two groups change two measurements. Rows of one group change one by the difference of their weights,
+        which is more only where they differ in sign; and where the groups tell the weights, they are equal.
+        """
+        if self.is_mean:
+            return 2 * self.heaviest_squared
+        apart = (self._row_weights[1] - self._row_weights[0]) ** 2
+        if prod(cells.size for cells in self.groups) == 1:
+            return apart
+        return 2 * self.heaviest_squared if set(self.powers) <= set(self.by) else max(2 * self.heaviest_squared, apart)
+
     def exact(self, counts: NDArray[np.int64]) -> list[int]:
         """Return the exact integers, each measurement's groups in order, from the counts over ``axes``. PRIVATE."""
         fits = float(counts.sum(dtype=np.float64)) * max(self.heaviest, 1) < LARGEST_WEIGHT

@@ -25,7 +25,7 @@ from support.statements import laplace_statement
 from veilcube.curator.ledger import Ledger, Receipt
 from veilcube.curator.ledger.layout import VERSION
 from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, VeilcubeError
-from veilcube.privacy import Budget, LaplaceEvent, Neighbours, PrivacyStatement, PrivacyUnit, SequentialEvent
+from veilcube.privacy import Budget, Currency, LaplaceEvent, Neighbours, PrivacyStatement, PrivacyUnit, SequentialEvent
 
 
 @pytest.fixture
@@ -329,7 +329,7 @@ def test_a_receipt_cannot_be_duplicated(duplicate: Callable[[Receipt], object]) 
 def test_a_receipt_cannot_be_made_or_changed_by_hand() -> None:
     receipt = Receipt.uncharged(laplace_statement(1))
     with pytest.raises(LedgerError, match="only a ledger"):
-        Receipt(1, "adult", laplace_statement(1), object())
+        Receipt(1, "adult", laplace_statement(1), Currency.EPSILON, object())
     with pytest.raises((LedgerError, ValueError)):
         dataclasses.replace(receipt, charge_id=1)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -525,7 +525,9 @@ def test_a_reader_that_will_not_let_go_delays_the_commit_until_the_charge_is_ref
 
 def test_a_truncated_ledger_is_refused(charged: Ledger) -> None:
     whole = charged.path.read_bytes()
-    for length in (1, 50, 99, 100, 512, 4096, len(whole) // 2, len(whole) - 4096, len(whole) - 1):
+    # SQLite reads zeros where the last page ends early, so the zeros at its end are no loss.
+    content = len(whole.rstrip(b"\0"))
+    for length in (1, 50, 99, 100, 512, 4096, len(whole) // 2, len(whole) - 4096, content - 1):
         charged.path.write_bytes(whole[:length])
         with pytest.raises(LedgerError):
             charged.charge("adult", laplace_statement("1/9"), purpose="try")
@@ -556,7 +558,7 @@ def without_guards(charged: Ledger, *statements: str) -> None:
 @pytest.mark.parametrize(
     "tampering",
     [
-        "UPDATE charges SET epsilon = '1/300'",
+        "UPDATE charges SET amount = '1/300'",
         "UPDATE charges SET statement = '{}'",
         "UPDATE charges SET statement = 'no json'",
         "UPDATE charges SET statement = x'ff'",
@@ -577,9 +579,9 @@ def test_rows_that_no_ledger_writes_are_reported_as_damage(charged: Ledger, tamp
 @pytest.mark.parametrize(
     "tampering",
     [
-        "UPDATE charges SET epsilon = 'x' WHERE id = 2",
-        "UPDATE charges SET epsilon = '1/0' WHERE id = 2",
-        "UPDATE charges SET epsilon = x'31' WHERE id = 2",
+        "UPDATE charges SET amount = 'x' WHERE id = 2",
+        "UPDATE charges SET amount = '1/0' WHERE id = 2",
+        "UPDATE charges SET amount = x'31' WHERE id = 2",
         "UPDATE charges SET neighbours = 'replace' WHERE id = 2",
         "UPDATE charges SET neighbours = 'next-door'",
         "UPDATE charges SET unit = 'person:id' WHERE id = 2",
@@ -596,12 +598,12 @@ def test_no_charge_is_added_to_rows_that_no_ledger_writes(charged: Ledger, tampe
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE charges SET epsilon = '1/9'",
+        "UPDATE charges SET amount = '1/9'",
         "DELETE FROM charges",
         "INSERT OR REPLACE INTO charges SELECT * FROM charges",
-        "UPDATE accounts SET epsilon = '9'",
+        "UPDATE accounts SET amount = '9'",
         "DELETE FROM accounts",
-        "INSERT OR REPLACE INTO accounts SELECT dataset, '9', neighbours, unit, created FROM accounts",
+        "INSERT OR REPLACE INTO accounts SELECT dataset, '9', neighbours, unit, created, currency FROM accounts",
     ],
 )
 def test_rows_are_added_and_never_changed(charged: Ledger, statement: str) -> None:
@@ -612,16 +614,13 @@ def test_rows_are_added_and_never_changed(charged: Ledger, statement: str) -> No
 @pytest.mark.parametrize(
     ("column", "value"),
     [("id", value) for value in ("0", "-1")]
-    + [
-        ("epsilon", value)
-        for value in ("'0'", "'-1'", "'0.5'", "'1/0'", "'1/'", "'/2'", "'1/2/3'", "''", "1e0", "NULL")
-    ]
+    + [("amount", value) for value in ("'0'", "'-1'", "'0.5'", "'1/0'", "'1/'", "'/2'", "'1/2/3'", "''", "1e0", "NULL")]
     + [("neighbours", "'next-door'"), ("neighbours", "NULL"), ("unit", "'person:'"), ("unit", "NULL")]
     + [("statement", "'words'"), ("purpose", "''"), ("analyst", "''"), ("at", "'yesterday'")]
     + [("dataset", "'unknown'")],
 )
 def test_the_file_itself_refuses_a_charge_that_makes_no_sense(charged: Ledger, column: str, value: str) -> None:
-    row = {name: name for name in ("dataset", "epsilon", "neighbours", "unit", "statement", "purpose", "analyst", "at")}
+    row = {name: name for name in ("dataset", "amount", "neighbours", "unit", "statement", "purpose", "analyst", "at")}
     row = {"id": "2"} | row | {column: value}
     insert = f"INSERT INTO charges ({', '.join(row)}) SELECT {', '.join(row.values())} FROM charges"
     with pytest.raises(sqlite3.IntegrityError):

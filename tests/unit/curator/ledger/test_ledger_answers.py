@@ -1,9 +1,14 @@
 """Answers in the ledger: old files are upgraded, rows are never changed, and all of it is one history."""
 
+import itertools
+import os
+import signal
 import sqlite3
+import sys
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pyarrow as pa
@@ -11,16 +16,17 @@ import pytest
 
 import veilcube as vc
 from support.command_line import caller
+from support.old_ledgers import MOMENT, SCHEMA, old_ledger
 from support.statements import laplace_statement
-from veilcube.curator.ledger.account import Charge, DatasetAccount, add_account, write_statement
-from veilcube.curator.ledger.layout import APPLICATION_ID, STEPS, VERSION
+from veilcube.curator.ledger import store
+from veilcube.curator.ledger.layout import VERSION
 from veilcube.curator.protected.table import private_view
 from veilcube.errors import BudgetExceededError, LedgerError
+from veilcube.laws import DiscreteLaplace
 from veilcube.privacy import Budget
 from veilcube.record.questions.question import Question
 from veilcube.schema import Region
 
-SCHEMA = vc.Schema([vc.Ordinal("age", 1, 6), vc.Nominal("sex", ["Female", "Male"]), vc.Ordinal("pay", edges=[0, 1, 4])])
 COUNTS = np.arange(24).reshape(SCHEMA.shape)
 CUBE = vc.Cube(SCHEMA, COUNTS)
 
@@ -40,55 +46,94 @@ def change(ledger: vc.Ledger, *statements: str) -> None:
         connection.commit()
 
 
-def old_ledger(path: Path) -> vc.Ledger:
-    """Write a ledger as the first version of the layout had it, with one charge."""
-    with closing(sqlite3.connect(path)) as connection:
-        for statement in STEPS[0]:
-            connection.execute(statement)
-        moment = "2026-01-02T03:04:05.678Z"
-        add_account(connection, DatasetAccount("people", Budget(Fraction(1)), None, None, moment))
-        charge = Charge(1, "people", Fraction(1, 4), laplace_statement("1/4"), "long ago", "Ada", moment)
-        connection.execute(
-            "INSERT INTO charges VALUES (1, 'people', '1/4', 'add-remove', 'row', ?, 'long ago', 'Ada', ?)",
-            (write_statement(charge.statement), moment),
-        )
-        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        connection.execute("PRAGMA user_version=1")
-        connection.commit()
-    return vc.Ledger(path)
-
-
 # Older files
 
 
+@pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(
     "use",
     [
         lambda ledger: ledger.history("people"),
         lambda ledger: ledger.budget("people"),
         lambda ledger: ledger.charge("people", laplace_statement("1/4"), purpose="now"),
-        lambda ledger: vc.protect(CUBE, ledger=ledger, dataset="people").noisy_count(epsilon="1/4"),
+        lambda ledger: vc.protect(CUBE, ledger=ledger, dataset="people").noisy_count(epsilon="1/2"),
     ],
 )
-def test_a_ledger_of_the_first_version_is_upgraded_by_whatever_comes_first(use: object, tmp_path: Path) -> None:
-    ledger = old_ledger(tmp_path / "old.db")
+def test_a_ledger_of_an_earlier_version_is_upgraded_by_whatever_comes_first(
+    use: object, version: int, tmp_path: Path
+) -> None:
+    ledger = old_ledger(tmp_path / "old.db", version)
     use(ledger)
     with closing(sqlite3.connect(ledger.path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
     first = ledger.history("people")[0]
     assert (first.epsilon, first.purpose, first.analyst) == (Fraction(1, 4), "long ago", "Ada")
+    assert (first.amount, first.currency, first.rho) == (Fraction(1, 4), "epsilon", None)
     ledger.allow("people", "Ada", "1/2")
     assert ledger.shares("people")[0].budget.spent == Fraction(1, 4)
+    assert ledger.currency("people") == "epsilon"
 
 
-def test_an_upgraded_ledger_has_the_layout_of_a_new_one(tmp_path: Path, ledger: vc.Ledger) -> None:
-    old = old_ledger(tmp_path / "old.db")
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_upgraded_ledger_has_the_layout_of_a_new_one(tmp_path: Path, ledger: vc.Ledger, version: int) -> None:
+    old = old_ledger(tmp_path / "old.db", version)
     old.datasets()
     layouts = []
     for path in (old.path, ledger.path):
         with closing(sqlite3.connect(path)) as connection:
             layouts.append(sorted(connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()))
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert layouts[0] == layouts[1]
+
+
+def test_what_the_second_version_kept_reads_as_it_was_written(tmp_path: Path) -> None:
+    ledger = old_ledger(tmp_path / "old.db", 2)
+    count, rank = ledger.history("people").answers
+    assert (count.values, count.noise, count.at) == ((97,), DiscreteLaplace(Fraction(4)), MOMENT)
+    assert (rank.values, rank.noise) == ((2,), None)
+    assert ledger.shares("people")[0].budget == Budget(Fraction(1, 2), Fraction(1, 4))
+    assert ledger.history("people").answered.variances == pytest.approx([DiscreteLaplace(Fraction(4)).variance])
+    table = vc.protect(CUBE, ledger=ledger, dataset="people", analyst="Ada")
+    assert table.noisy_count(epsilon="1/4").value == 97
+    assert ledger.budget("people").spent == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_upgrade_that_is_killed_before_any_line_of_it_is_done_by_whoever_comes_next(
+    tmp_path: Path, version: int
+) -> None:
+    path = tmp_path / "old.db"
+    for point in itertools.count(1):
+        for left_over in tmp_path.iterdir():
+            left_over.unlink()
+        ledger = old_ledger(path, version)
+        was_killed = upgrade_until(point, ledger)
+        assert ledger.budget("people") == Budget(Fraction(1), Fraction(1, 4))
+        assert len(ledger.history("people").answers) == 2 * (version - 1)
+        if not was_killed:
+            break
+    assert point > 100, "the upgrade was not followed line by line"
+
+
+def upgrade_until(point: int, ledger: vc.Ledger) -> bool:
+    """Open a ledger in a child that is killed before one line of the code that keeps its file; tell whether it was."""
+    child = os.fork()
+    if child == 0:
+        seen = 0
+
+        def watch(frame: FrameType, event: str, _: object) -> object:
+            nonlocal seen
+            if frame.f_code.co_filename != store.__file__:
+                return None
+            seen += event == "line"
+            if seen == point:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return watch
+
+        sys.settrace(watch)
+        ledger.budget("people")
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
 # Shares of analysts
@@ -140,10 +185,10 @@ def test_rows_are_added_and_never_changed(ledger: vc.Ledger, table: str) -> None
     [
         "UPDATE answers SET outcome = '[1.5]'",
         "UPDATE answers SET outcome = '[" + "9" * 400 + "]'",
-        "UPDATE answers SET scales = '[\"x\"]'",
+        "UPDATE answers SET parameters = '[\"x\"]'",
         "UPDATE answers SET question = '{'||question",
         "UPDATE answers SET statement = '{}'",
-        "UPDATE answers SET scales = '[\"0\"]'",
+        "UPDATE answers SET parameters = '[\"0\"]'",
         "UPDATE schemas SET described = '{}'",
         "DELETE FROM schemas",
         "DELETE FROM answers WHERE id = 1",
@@ -279,6 +324,6 @@ def test_answers_that_count_other_rows_of_persons_are_not_joined(tmp_path: Path)
 
 def test_a_charge_that_costs_less_than_it_promises_is_damage_unless_it_is_for_a_part(ledger: vc.Ledger) -> None:
     ledger.charge("people", laplace_statement(1), purpose="whole")
-    change(ledger, "DROP TRIGGER charges_not_updated", "UPDATE charges SET epsilon = '1/2'")
+    change(ledger, "DROP TRIGGER charges_not_updated", "UPDATE charges SET amount = '1/2'")
     with pytest.raises(LedgerError, match="damaged"):
         ledger.history("people")

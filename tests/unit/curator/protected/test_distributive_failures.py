@@ -123,6 +123,6 @@ def test_a_ledger_keeps_no_answer_that_it_could_not_read_back(table: ProtectedTa
     receipt = ledger.charge("people", kept.statement, purpose="long")
     for value in (10**59, -(10**59), 10**5000):
         with pytest.raises(VeilcubeError, match="less than 60 digits"):
-            ledger.keep(receipt, SCHEMA, kept.key, kept.question, [value], ())
-    ledger.keep(receipt, SCHEMA, kept.key, kept.question, [10**59 - 1, 1 - 10**59], ())
+            ledger.keep(receipt, SCHEMA, kept.key, kept.question, [value], None)
+    ledger.keep(receipt, SCHEMA, kept.key, kept.question, [10**59 - 1, 1 - 10**59], None)
     assert ledger.history("people").answers[-1].values == (10**59 - 1, 1 - 10**59)

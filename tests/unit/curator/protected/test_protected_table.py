@@ -18,6 +18,7 @@ from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable, private_view
 from veilcube.curator.protected.view import View
 from veilcube.errors import BudgetExceededError, CapacityError, LedgerError, PrivacyError, QueryError, TableError
+from veilcube.laws import DiscreteLaplace
 from veilcube.privacy import PrivacyUnit
 from veilcube.schema import Region
 from veilcube.session.protecting import protect
@@ -132,7 +133,7 @@ def test_an_answer_is_charged_stored_and_carries_its_promise(ledger: vc.Ledger) 
     assert "sex is Female" in charge.purpose
     assert stored.charge == charge.id
     assert stored.values == (answer.value,)
-    assert stored.scales == (Fraction(2),)
+    assert stored.noise == DiscreteLaplace(Fraction(2))
     assert stored.statement == charge.statement
     assert answer.privacy == charge.statement.words
     assert answer.low < answer.value < answer.high

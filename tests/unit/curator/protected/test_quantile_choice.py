@@ -10,7 +10,7 @@ import pytest
 import veilcube as vc
 from veilcube.curator.mechanisms import Samplers
 from veilcube.curator.mechanisms.protected.quantiles import PROOFS
-from veilcube.curator.protected.desk import Desk
+from veilcube.curator.protected.desk import Desk, Offer
 from veilcube.curator.protected.extremes import Ladder
 from veilcube.curator.protected.quantiles import ask_quantiles
 from veilcube.curator.protected.rows import PrivateRows
@@ -132,7 +132,7 @@ def test_a_public_number_of_rows_saves_the_budget_for_it(
     make: Make, recorder: Recorder, rows: int, draws_at_once: bool
 ) -> None:
     table = make(FEW)
-    ask_quantiles(private_view(table), "pay", PERCENTILES, 1, "auto", 0.95, False, rows=rows)
+    ask_quantiles(private_view(table), "pay", PERCENTILES, Offer(1), "auto", 0.95, False, rows=rows)
     assert (len(recorder.drawn) == 1) is draws_at_once
     assert 1 / SHARE_OF_TOTAL not in recorder.scales
     assert only_statement(table).proof != PROOFS["by total"]
@@ -143,7 +143,7 @@ def test_a_public_number_of_rows_saves_the_budget_for_it(
 def test_a_number_of_rows_that_is_none_is_refused_and_costs_nothing(make: Make, rows: object) -> None:
     table = make(FEW)
     with pytest.raises(QueryError, match="leave it out if it is not public"):
-        ask_quantiles(private_view(table), "pay", PERCENTILES, 1, "auto", 0.95, False, rows=rows)  # type: ignore[arg-type]
+        ask_quantiles(private_view(table), "pay", PERCENTILES, Offer(1), "auto", 0.95, False, rows=rows)  # type: ignore[arg-type]
     assert table.budget.spent == 0
 
 

@@ -3,7 +3,8 @@
 Claim: one row lies in one part, also where the asked attribute itself cuts the table. So adding or removing it changes
 one part's value, or scores, by at most the declared sensitivity s; an exchanged row changes two parts, or one of them
 twice. Noise of scale (that change)/epsilon on every part, or a draw by permute-and-flip from the scores, is
-epsilon-differentially private for all parts together (docs/proofs/rank.md, Theorem 3). The promise rests on the
+epsilon-differentially private for all parts together (docs/proofs/rank.md, Theorem 3), and Gaussian noise for the
+square of that change keeps a rho (docs/proofs/protected-tables.md, Theorem 4). The promise rests on the
 declared sensitivity; that of a ready-made sum over bins is in the parts of one that their middles are counted in, and
 so is its noise. The query's functions run on exact counts: they are the curator's code and must do nothing but compute.
 They run after the charge, and whatever goes wrong in them is told by one sentence that is always the same.
@@ -12,12 +13,13 @@ They run after the charge, and whatever goes wrong in them is told by one senten
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
-from veilcube.curator.mechanisms.protected.base import Protection, Samplers
+from veilcube.curator.mechanisms.protected.base import Protection, Samplers, Sensitivity
 from veilcube.curator.sampling import ROUNDING_GRID, draw_cheapest
 from veilcube.errors import PrivacyError, QueryError
-from veilcube.privacy import ChoiceEvent, LaplaceEvent, PrivacyStatement, RankCosts, scale_for, unit_sensitivity
+from veilcube.laws import Noise
+from veilcube.privacy import ChoiceEvent, PrivacyStatement, Promise, RankCosts, unit_sensitivity
 from veilcube.query import DistributiveQuery
 from veilcube.system import Integers
 
@@ -26,6 +28,7 @@ Result = TypeVar("Result")
 ExactParts: TypeAlias = Iterable[tuple[Integers, Integers]]
 
 PROOF = "docs/proofs/rank.md#theorem-3"
+NOISE_PROOFS: Final = {"laplace": PROOF, "gaussian": "docs/proofs/protected-tables.md#theorem-4"}
 
 
 @dataclass(frozen=True)
@@ -34,20 +37,19 @@ class NoisyPartsMechanism:
 
     query: DistributiveQuery
     statement: PrivacyStatement
-    scale: Fraction
+    noise: Noise
 
     @classmethod
-    def claiming(cls, query: DistributiveQuery, epsilon: Fraction, protection: Protection) -> "NoisyPartsMechanism":
-        """Return the mechanism that answers a query without a finite output for an epsilon."""
+    def claiming(cls, query: DistributiveQuery, promise: Promise, protection: Protection) -> "NoisyPartsMechanism":
+        """Return the mechanism that answers a query without a finite output for a promise."""
         change = _change(query, protection)
-        event = LaplaceEvent(change, scale_for(epsilon, change))
-        return cls(query, protection.statement(epsilon, event, PROOF), event.scale)
+        # The squares of changes add up to most where they all fall on one part.
+        claim = protection.claim(promise, Sensitivity(change, change**2), NOISE_PROOFS)
+        return cls(query, claim.statement, claim.noise)
 
     def draw(self, parts: ExactParts, samplers: Samplers) -> list[int]:
         """Return the exact value of every part, each plus its noise."""
-        exact = _of_each_part(self.query.value_of, parts)
-        noise = samplers.draw_noise(self.scale, (len(exact),)).tolist()
-        return [value + error for value, error in zip(exact, noise, strict=True)]
+        return samplers.add_noise(_of_each_part(self.query.value_of, parts), self.noise)
 
 
 @dataclass(frozen=True)
