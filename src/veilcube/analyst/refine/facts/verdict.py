@@ -1,4 +1,4 @@
-"""What a check of facts found: loss beside epsilon, the reasons in sentences, and the privacy statement that follows."""
+"""What a check of facts found: loss beside epsilon, the reasons, and the privacy statement that follows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

@@ -2,8 +2,8 @@
 
 Every answer of a refined release obeys the facts, so whoever asks for the sum that a fact is about reads its constant.
 If one unit changes the constant, neighbouring tables give answers that never coincide: the loss is infinite, whatever
-the noise. A constant that no unit changes is the same on neighbouring tables, so refining with it is post-processing, and
-the release keeps what it states: its epsilon, or its epsilon with its delta.
+the noise. A constant that no unit changes is the same on neighbouring tables, so refining with it is post-processing,
+and the release keeps what it states: its epsilon, or its epsilon with its delta.
 """
 
 import numpy as np
