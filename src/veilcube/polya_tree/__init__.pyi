@@ -6,5 +6,5 @@ from .measured_tree import (
     is_normal as is_normal,
     node_values as node_values,
 )
-from .reconciled import WIDENING as WIDENING, Reconciled as Reconciled
+from .reconciled import WIDENING as WIDENING, Heaps as Heaps, Reconciled as Reconciled
 from .split_law import SplitLaw as SplitLaw

@@ -172,6 +172,25 @@ class Differences:
         return np.square(self.apart) / (self.of_plain + NEXT_TO_NOTHING)
 
 
+@dataclass(frozen=True, eq=False)
+class Heaps:
+    """What heaps do to counts: the standard deviation of each ``alone``, and its part where all of them stray."""
+
+    alone: Floats
+    together: Floats
+
+
+def _summed(places: Integers, amounts: Floats, number: int = 0) -> Floats:
+    return np.asarray(np.bincount(places, amounts, number), dtype=np.float64)
+
+
+def _spread_of_share(share: Floats) -> Floats:
+    """Return how far, over the rows of a leaf, a count of a share of them strays if rows are heaped."""
+    share = np.clip(share, 0.0, 1.0)
+    spread = np.minimum(HEAPED * np.sqrt(share * (1.0 - share)), np.maximum(share, 1.0 - share) / FAR_END)
+    return np.where(share < 1.0 - NEXT_TO_NOTHING, spread, 0.0)
+
+
 class Reconciled:
     """Cells of one release: ``cells`` and ``errors`` reconciled, ``plain`` and ``plain_errors`` of least squares."""
 
@@ -220,8 +239,8 @@ class Reconciled:
         errors.setflags(write=False)
         return errors
 
-    def heaped_alike(self, inside: NDArray[np.bool_], groups: Integers) -> Floats:
-        """Return the standard deviation of counts of chosen cells for rows that are heaped alike in all leaves.
+    def heaped_alike(self, inside: NDArray[np.bool_], groups: Integers) -> Heaps:
+        """Return the standard deviations of counts of chosen cells for rows that are heaped alike in all leaves.
 
         ``inside`` tells which cells, flat in the cube's order, are counted, and ``groups`` in which of the counts. A
         leaf with n rows, a share s of which a count is taken to have, may have all of them or none in it. What noise
@@ -231,11 +250,13 @@ class Reconciled:
         order, leaf_of, number = belief.measured.tree.order, belief.leaf_of_cells, int(groups.max(initial=0)) + 1
         chosen = inside[order]
         pairs, which = np.unique(leaf_of[chosen] * number + groups[order][chosen], return_inverse=True)
-        share = np.clip(np.bincount(which, belief.cell_shares[chosen], pairs.size), 0.0, 1.0)
-        spread = np.minimum(HEAPED * np.sqrt(share * (1.0 - share)), np.maximum(share, 1.0 - share) / FAR_END)
-        partly = np.where(share < 1.0 - NEXT_TO_NOTHING, spread, 0.0)
-        rows = np.maximum(belief.means[pairs // number], 0.0)
-        return np.asarray(np.bincount(pairs % number, rows * partly, number))
+        leaves, share = pairs // number, _summed(which, belief.cell_shares[chosen], pairs.size)
+        of_all = _summed(leaves, share)[leaves]
+        rows = np.maximum(belief.means[leaves], 0.0)
+        # Together the groups of a leaf are one count: what it strays by is theirs in proportion.
+        part = np.divide(share, of_all, out=np.zeros_like(share), where=of_all > 0)
+        alone, together = rows * _spread_of_share(share), rows * part * _spread_of_share(of_all)
+        return Heaps(*(_summed(pairs % number, spread, number) for spread in (alone, together)))
 
     @property
     def plain_errors(self) -> Draws:

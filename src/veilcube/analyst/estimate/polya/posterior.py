@@ -30,7 +30,17 @@ from veilcube.operators import (
     levels_of_fanouts,
     node_multipliers,
 )
-from veilcube.polya_tree import WIDENING, Belief, MeasuredTree, NodeValues, Reconciled, is_normal, learn, node_values
+from veilcube.polya_tree import (
+    WIDENING,
+    Belief,
+    Heaps,
+    MeasuredTree,
+    NodeValues,
+    Reconciled,
+    is_normal,
+    learn,
+    node_values,
+)
 from veilcube.record import NoisyMeasurement, ReleaseRecord
 from veilcube.schema import Region
 from veilcube.system import Floats, Integers
@@ -210,10 +220,10 @@ class PosteriorEstimate:
         if region.rectangle() is not None:
             return found
         # Regions with gaps may follow heaps, which the prior lowers and their neighbours do not show.
-        return replace(found, alike=np.hypot(self._heaped_alike(region, axes), plain - counts))
+        return replace(found, heaps=self._heaped_alike(region, axes))
 
-    def _heaped_alike(self, region: Region, axes: Sequence[int]) -> Floats:
-        """Return the spread of each group if rows are heaped alike where nobody measured."""
+    def _heaped_alike(self, region: Region, axes: Sequence[int]) -> Heaps:
+        """Return the spread of the groups if rows are heaped alike where nobody measured."""
         shape = self._cells.shape
         groups = np.zeros(shape, dtype=np.int64)
         for axis in axes:
@@ -221,7 +231,7 @@ class PosteriorEstimate:
             groups = groups * shape[axis] + along
         kept = tuple(shape[axis] for axis in axes)
         found = self._reconciled.heaped_alike(region.mask().ravel(), groups.ravel())
-        return found.reshape(kept)
+        return Heaps(found.alone.reshape(kept), found.together.reshape(kept))
 
     def _capped_groups(self, region: Region, axes: tuple[int, ...], found: Estimates, confidence: float) -> Estimates:
         """Return groups with guaranteed intervals where these are narrower, as the same questions asked alone have."""
@@ -280,24 +290,29 @@ class DrawnGroups:
     plain_draws: Floats
     step: float
     cap: Callable[[Estimates, float], Estimates] | None = None
-    alike: Floats | float = 0.0  # spread of the counts if rows are heaped alike in all their cells
+    heaps: Heaps | None = None  # None where the groups have no gaps, so that they follow no heaps
 
     def first(self, size: int) -> "DrawnGroups":
         """Return the first groups of a single axis only."""
         draws, plain_draws = self.draws[:, :size], self.plain_draws[:, :size]
-        return DrawnGroups(self.counts[:size], self.sizes[:size], draws, self.plain[:size], plain_draws, self.step)
+        found = DrawnGroups(self.counts[:size], self.sizes[:size], draws, self.plain[:size], plain_draws, self.step)
+        kept = None if self.heaps is None else Heaps(self.heaps.alone[:size], self.heaps.together[:size])
+        return replace(found, heaps=kept)
 
     def estimates(self, confidence: float) -> Estimates:
         """Return every group's count with its interval."""
         steps = np.where(self.sizes > 0, self.step, 0.0)  # a group without cells is empty for sure
         plain = (self.plain, self.plain_draws.std(axis=0, ddof=1))
-        spread = np.hypot(self.draws.std(axis=0, ddof=1), self.alike)
+        spread = self.draws.std(axis=0, ddof=1)
+        if self.heaps is not None:
+            spread = np.hypot(spread, np.hypot(self.heaps.alone, self.plain - self.counts))
         found = _estimates(self.counts, spread, plain, steps, confidence)
         return self.cap(found, confidence) if self.cap else found
 
     def variance_of(self, weights: Floats) -> float:
         """Return the variance of a weighted sum of the groups, widened as the intervals are."""
-        return float((WIDENING * _weighted(self.draws, weights).std(ddof=1)) ** 2)
+        variance = _weighted(self.draws, weights).var(ddof=1) + np.square(_weighted(self._alike, weights)).sum()
+        return float(WIDENING**2 * variance)
 
     def half_width_of(self, weights: Floats, confidence: float) -> float:
         """Return w such that the error of a weighted sum of the groups stays within ±w."""
@@ -307,10 +322,19 @@ class DrawnGroups:
         reach = _reach_to_plain(apart, _weighted(self.plain_draws, weights).std(ddof=1))
         return max(normal_quantile(confidence) * sqrt(variance), float(np.abs(reach[0])))
 
+    @property
+    def _alike(self) -> Floats:
+        """Return by what the groups may err together, causes first: heaps, steeper ones, a prior that lowers all."""
+        if self.heaps is None:
+            return np.zeros((1, *self.counts.shape))
+        together = self.heaps.together
+        return np.stack([together, together * _slope(together), self.plain - self.counts])
+
     def prefix_variances(self, inside: float, outside: float) -> Floats:
         """Return the variance for each k of the sum that weighs groups 0..k ``inside`` and the rest ``outside``."""
-        variances: Floats = np.square(WIDENING * _prefixes(self.draws, inside, outside).std(axis=0, ddof=1))
-        return variances
+        variances: Floats = _prefixes(self.draws, inside, outside).var(axis=0, ddof=1)
+        variances = variances + np.square(_prefixes(self._alike, inside, outside)).sum(axis=0)
+        return np.asarray(WIDENING**2 * variances)
 
     def prefix_half_widths(self, inside: float, outside: float, confidence: float) -> Floats:
         """Return the half-width for each k of the sum that weighs groups 0..k ``inside`` and the rest ``outside``."""
@@ -319,6 +343,15 @@ class DrawnGroups:
         apart = _prefixes((self.plain - self.counts)[None], inside, outside)[0]
         reach = _reach_to_plain(apart, _prefixes(self.plain_draws, inside, outside).std(axis=0, ddof=1))
         return np.maximum(normal_quantile(confidence) * np.sqrt(variances), np.abs(reach))
+
+
+def _slope(weights: Floats) -> Floats:
+    """Return a slope along the groups of one axis, up to 1, whose weighted mean is 0; of several axes there is none."""
+    if weights.ndim != 1 or not weights.any():
+        return np.zeros_like(weights)
+    slope = np.arange(weights.size) - np.average(np.arange(weights.size), weights=weights)
+    held = np.abs(slope[weights > 0]).max()
+    return slope / held if held > 0 else np.zeros_like(weights)
 
 
 def _weighted(draws: Floats, weights: Floats) -> Floats:
