@@ -15,6 +15,7 @@ from veilcube.analyst.history.base import (
     Whitening,
     read_alpha,
 )
+from veilcube.analyst.history.kernel_pca.density import CellDensity, places_of_cells
 from veilcube.errors import QueryError
 from veilcube.laws import laplace_sum_deviations, widest_deviations
 from veilcube.query import Answer, Answers, AnswersWorkloads, LinearQueries, Workload, read_confidence
@@ -79,6 +80,7 @@ class _Projection:
     norms: Floats
     slices: Floats
     products: Floats  # with the past queries
+    inside: Floats  # coordinates in the directions that are known exactly
 
     @property
     def weight(self) -> Floats:
@@ -172,17 +174,23 @@ class KernelPCAModel(AnswersWorkloads):
         parts = self._parts
         means = parts.kernel.means(queries)
         products = parts.kernel.between(queries, parts.history.queries)
-        inside = parts.conditioning.coordinates(products, means)
-        noisy = parts.whitening.noisy
-        rest = noisy.apply(products.T).T - inside @ noisy.apply(parts.inside).T
+        inside, along = self._coordinates(products, means)
         return _Projection(
             known=inside @ parts.conditioning.answers,
             means=means - inside @ parts.everything,
-            along=rest @ self._spectrum.vectors,
+            along=along,
             norms=parts.kernel.norms(queries) - np.square(inside).sum(axis=1),
             slices=parts.kernel.slices(queries),
             products=products,
+            inside=inside,
         )
+
+    def _coordinates(self, products: Floats, means: Floats) -> tuple[Floats, Floats]:
+        """Return where queries lie: along what is known exactly, and along the eigenvectors of the rest."""
+        inside = self._parts.conditioning.coordinates(products, means)
+        noisy = self._parts.whitening.noisy
+        rest = noisy.apply(products.T).T - inside @ noisy.apply(self._parts.inside).T
+        return inside, rest @ self._spectrum.vectors
 
     def _ceiling(self, queries: LinearQueries, part: "_Projection", reach: float) -> Floats:
         """Return the least that a past query with all cells of a query counts, noise included; else infinity.
@@ -211,12 +219,36 @@ class KernelPCAModel(AnswersWorkloads):
         noise, distance, fourth = spectrum.errors_of(weights, part.along, part.norms)
         # What is left of a query that is known exactly is rounding.
         distance = np.where(distance > np.finfo(np.float64).eps * 64 * (1 + part.norms), distance, 0.0)
-        variance = noise + self._prior_scale**2 * distance + self._hidden(part, distance)
+        open_to_rows = np.maximum(distance, self._where_full(queries, part, weights, distance))
+        variance = noise + self._prior_scale**2 * open_to_rows + self._hidden(part, distance)
         variance += self._shrunk_away(part, weights)
         tailed = fourth / np.maximum(np.square(variance), np.finfo(np.float64).tiny)
         value = part.known + weights @ spectrum.answers
         ceiling = np.maximum(self._ceiling(queries, part, reach), value + reach * np.sqrt(noise))
         return value, np.sqrt(variance), tailed, self._full_cell(part, distance), ceiling
+
+    def _where_full(self, queries: LinearQueries, part: "_Projection", weights: Floats, distance: Floats) -> Floats:
+        """Return the squared distances with full cells counting for more; nothing where cells are too many."""
+        if self._density is None:
+            return np.zeros_like(distance)
+        found = self._density.distances(queries, np.hstack([part.inside, weights]))
+        return np.where(distance > 0, found, 0.0)
+
+    @cached_property
+    def _density(self) -> CellDensity | None:
+        """How full the cells are by this model; None where they are too many to write out."""
+        past = self._parts.history.queries
+        places = places_of_cells(past)
+        if places is None:
+            return None
+        prior = np.ones(len(places))
+        for axis, shares in enumerate(self._parts.kernel.prior):
+            prior *= shares[places[:, axis]]
+        inside, along = self._coordinates(past.evaluate(places) * prior[:, np.newaxis], prior)
+        means = prior - inside @ self._parts.everything
+        weights = self._spectrum.weights(along, means, self._alpha)
+        counts = inside @ self._parts.conditioning.answers + weights @ self._spectrum.answers
+        return CellDensity.of(places, prior, np.hstack([inside, along]), counts)
 
     def _shrunk_away(self, part: "_Projection", weights: Floats) -> Floats:
         """Return the square of what a larger alpha would change, where that is more than its noise explains: slopes."""
