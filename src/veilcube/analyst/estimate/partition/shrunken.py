@@ -35,6 +35,8 @@ from veilcube.system import Floats, Integers, available_memory, compiled, format
 PROBES = 2
 # How often noise is sent through the smoothing again to see how much of it single answers follow.
 ECHOES = 8
+# An answer so many times further from least squares than noise brings it is biased.
+FAR = 2.0
 QUERIES_OF_A_SIZE = 1200
 # Sizes that are judged lie a factor of four apart; between them weights are interpolated.
 BITS_APART = 2
@@ -168,14 +170,22 @@ class ShrunkenEstimate:
         found = Shrinking(self._answers, self._smoothed).changes(self._plain, self._tables, ECHOES)
         return [(Table(change), [Table(one) for one in changes]) for change, changes in found]
 
-    def _noise_followed(self, asked: CountQueries, weights: Floats) -> Floats:
-        """Return the mean square of what noise does to each answer: where smoothing keeps an edge, it keeps noise."""
-        total = np.zeros(asked.sizes.shape)
+    def _least_spread(self, asked: CountQueries, weights: Floats, away: Floats) -> Floats:
+        """Return what each answer errs by at least: where smoothing keeps an edge, it keeps noise and lowers the edge.
+
+        ``away`` is how far the answers are from least squares. What noise does not do to that is bias.
+        """
+        noise, moves = np.zeros_like(away), np.zeros_like(away)
         for plain, others in self._echoes:
             change = asked.sums(plain)
-            followed = np.array([asked.sums(table) for table in others]) - change
-            total += np.square(change + np.einsum("k...,k...->...", weights, followed))
-        return total / max(len(self._echoes), 1)
+            moved = np.einsum("k...,k...->...", weights, np.array([asked.sums(table) for table in others]) - change)
+            noise += np.square(change + moved)
+            moves += np.square(moved)
+        number = len(self._echoes)
+        if not number:
+            return noise
+        is_bias = np.square(away) > FAR**2 * moves / number
+        return np.sqrt(noise / number + np.where(is_bias, np.square(away), 0.0))
 
     @cached_property
     def _samples(self) -> list[tuple[Integers, AnswersToBlend]]:
@@ -216,11 +226,10 @@ class ShrunkenEstimate:
         weights, shares = self._for_queries(asked.sizes.astype(np.float64), asked.sums(self._levels))
         # Smooth tables keep the totals of regions, so no blend errs less than those do.
         shares = np.maximum(shares, np.sqrt(self._answers.kept_share(moments)))
-        followed = np.sqrt(self._noise_followed(asked, weights))
-        shares = np.maximum(
-            shares, np.divide(followed, plain.stddev, out=np.zeros_like(followed), where=plain.stddev > 0)
-        )
-        value = plain.value + np.einsum("k...,k...->...", weights, others - plain.value)
+        away = np.einsum("k...,k...->...", weights, others - plain.value)
+        least = self._least_spread(asked, weights, away)
+        shares = np.maximum(shares, np.divide(least, plain.stddev, out=np.zeros_like(least), where=plain.stddev > 0))
+        value = plain.value + away
         width = (plain.high - plain.value) * shares
         # A lone peak: what was seen there is more than noise explains, so the interval must not leave it out.
         is_far = np.abs(value - plain.value) > CONTRADICTION * plain.stddev
