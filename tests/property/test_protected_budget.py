@@ -32,8 +32,8 @@ def view_of(table: ProtectedTable, path: list[tuple[str, object]]) -> ProtectedT
     return table
 
 
-def ask(view: ProtectedTable, question: str, epsilon: str, fresh: bool) -> None:
-    paid = {"epsilon": epsilon, "fresh": fresh}
+def ask(view: ProtectedTable, question: str, price: dict[str, str], fresh: bool) -> None:
+    paid = {**price, "fresh": fresh}
     if question == "count":
         view.noisy_count(**paid)
     elif question == "sum":
@@ -57,7 +57,7 @@ def test_no_sequence_of_calls_spends_more_than_the_budget(
             view = view_of(table, path)
             before = (ledger.budget("d").spent, len(ledger.history("d").answers))
             try:
-                ask(view, question, epsilon, fresh)
+                ask(view, question, {"epsilon": epsilon}, fresh)
             except BudgetExceededError:
                 assert (ledger.budget("d").spent, len(ledger.history("d").answers)) == before
                 continue
@@ -67,4 +67,29 @@ def test_no_sequence_of_calls_spends_more_than_the_budget(
             if len(ledger.history("d").answers) > before[1]:
                 loss[private_view(view).region.mask()] += Fraction(epsilon)
             # What a row in some cell has lost is the sum over all new measurements that its cell took part in.
+            assert max(loss.ravel()) <= ledger.budget("d").spent <= TOTAL
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(calls, st.sampled_from(["add-remove", "replace"]), st.data())
+def test_no_sequence_of_pure_and_gaussian_calls_spends_more_than_a_budget_in_rho(
+    sequence: list[tuple[list[tuple[str, object]], str, str, bool]], neighbours: str, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = vc.Ledger(Path(folder) / "budget.db")
+        ledger.create("d", rho=TOTAL)
+        table = vc.protect(CUBE, ledger=ledger, dataset="d", neighbours=neighbours)
+        loss = np.full(SCHEMA.shape, Fraction(0), dtype=object)
+        for path, question, price, fresh in sequence:
+            kind = data.draw(st.sampled_from(["epsilon", "rho"]))
+            view = view_of(table, path)
+            before = (ledger.budget("d").spent, len(ledger.history("d").answers))
+            try:
+                ask(view, question, {kind: price}, fresh)
+            except vc.VeilcubeError:
+                assert (ledger.budget("d").spent, len(ledger.history("d").answers)) == before
+                continue
+            if len(ledger.history("d").answers) > before[1]:
+                cost = Fraction(price) if kind == "rho" else Fraction(price) ** 2 / 2
+                loss[private_view(view).region.mask()] += cost
             assert max(loss.ravel()) <= ledger.budget("d").spent <= TOTAL

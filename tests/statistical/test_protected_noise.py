@@ -17,8 +17,8 @@ from veilcube.curator.mechanisms import Samplers
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable
-from veilcube.curator.sampling import discrete_laplace
-from veilcube.laws.noise import DiscreteLaplace
+from veilcube.curator.sampling import discrete_gaussian, discrete_laplace
+from veilcube.laws import DiscreteGaussian, DiscreteLaplace
 from veilcube.privacy import Neighbours
 
 PARTS = 120_000
@@ -38,13 +38,19 @@ def off_by(percent: int) -> Sampler:
     return lambda scale, shape: discrete_laplace(scale * (100 + percent) / 100, shape, source=source)
 
 
-def protected(folder: Path, percent: int = 0) -> ProtectedTable:
-    """Protect the table, its noise drawn with a scale that is some percent off."""
+def gaussian_off_by(percent: int) -> Sampler:
+    source = SeededWords(19)
+    return lambda squared, shape: discrete_gaussian(squared * Fraction(100 + percent, 100) ** 2, shape, source=source)
+
+
+def protected(folder: Path, percent: int = 0, *, in_rho: bool = False) -> ProtectedTable:
+    """Protect the table, its noise drawn with a scale or a sigma that is some percent off."""
     ledger = vc.Ledger(folder / "budget.db")
-    ledger.create("people", 10)
+    ledger.create("people", **({"rho": 10} if in_rho else {"epsilon": 10}))
     cube = vc.Cube(SCHEMA, COUNTS)
     rows = PrivateRows(cube, cube.schema, cube.unit)
-    return ProtectedTable.whole(Desk(rows, ledger, "people", Neighbours.ADD_REMOVE, None, Samplers(off_by(percent))))
+    samplers = Samplers(off_by(percent), gaussian_off_by(percent))
+    return ProtectedTable.whole(Desk(rows, ledger, "people", Neighbours.ADD_REMOVE, None, samplers))
 
 
 def has_scale(errors: NDArray[np.float64], scale: Fraction) -> bool:
@@ -62,11 +68,29 @@ def test_counts_and_sums_have_the_noise_that_was_promised(tmp_path: Path, percen
     assert has_scale(sums.value - SUMS, 13 / EPSILON) is is_right
 
 
+@pytest.mark.parametrize(("percent", "is_right"), [(0, True), (3, False), (-3, False)])
+def test_counts_and_sums_for_a_rho_have_the_noise_that_was_promised(
+    tmp_path: Path, percent: int, is_right: bool
+) -> None:
+    parts = protected(tmp_path, percent, in_rho=True).partition("part")
+    for found, truth, squared in (
+        (parts.noisy_count(rho="1/200"), TOTALS, 1),
+        (parts.noisy_sum("age", rho="1/200"), SUMS, 13**2),
+    ):
+        law = DiscreteGaussian(Fraction(100 * squared))
+        assert (abs(np.std(found.value - truth) / law.stddev - 1) < ERRORS) == is_right
+        assert found.stddev[0] == law.stddev
+
+
+@pytest.mark.parametrize("price", [{"epsilon": EPSILON}, {"rho": Fraction(1, 200)}], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-def test_intervals_of_counts_hold_exactly_as_often_as_the_law_says(tmp_path: Path, confidence: float) -> None:
-    found = protected(tmp_path).partition("part").noisy_count(epsilon=EPSILON, confidence=confidence)
+def test_intervals_of_counts_hold_exactly_as_often_as_the_law_says(
+    tmp_path: Path, confidence: float, price: dict[str, Fraction]
+) -> None:
+    in_rho = "rho" in price
+    found = protected(tmp_path, in_rho=in_rho).partition("part").noisy_count(**price, confidence=confidence)
     width = int(found.high[0] - found.value[0])
-    law = DiscreteLaplace(1 / EPSILON)
+    law = DiscreteGaussian(Fraction(100)) if in_rho else DiscreteLaplace(1 / EPSILON)
     chance = float(law.pmf(np.arange(-width, width + 1)).sum())
     assert chance >= confidence > float(law.pmf(np.arange(1 - width, width)).sum())
     covered = np.mean((found.low <= TOTALS) & (found.high >= TOTALS))
@@ -74,9 +98,13 @@ def test_intervals_of_counts_hold_exactly_as_often_as_the_law_says(tmp_path: Pat
     assert found.stddev[0] == pytest.approx(np.std(found.value - TOTALS), rel=ERRORS * 2)
 
 
+@pytest.mark.parametrize("price", [{"epsilon": EPSILON}, {"rho": Fraction(1, 200)}], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize(("confidence", "most"), [(0.8, 0.83), (0.95, 0.96)])
-def test_intervals_of_means_hold_whatever_the_counts_are(tmp_path: Path, confidence: float, most: float) -> None:
-    found = protected(tmp_path).partition("part").noisy_mean("age", epsilon=EPSILON, confidence=confidence)
+def test_intervals_of_means_hold_whatever_the_counts_are(
+    tmp_path: Path, confidence: float, most: float, price: dict[str, Fraction]
+) -> None:
+    table = protected(tmp_path, in_rho="rho" in price)
+    found = table.partition("part").noisy_mean("age", **price, confidence=confidence)
     truth = SUMS / np.maximum(TOTALS, 1)
     covered = np.mean((found.low <= truth) & (truth <= found.high))
     assert confidence - 5 * np.sqrt(confidence * (1 - confidence) / PARTS) <= covered <= most

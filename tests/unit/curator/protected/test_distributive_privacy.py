@@ -8,7 +8,7 @@ import pytest
 import veilcube as vc
 from conformance.small_tables import cube_of, neighbour_pairs
 from support.protected import recorded_table
-from veilcube.privacy import LaplaceEvent, PrivacyUnit
+from veilcube.privacy import GaussianEvent, LaplaceEvent, PrivacyUnit
 from veilcube.query import distributive
 from veilcube.query.cell_numbers import cell_numbers
 
@@ -70,6 +70,25 @@ def test_no_output_of_noisy_parts_is_likelier_than_the_promise_allows(
         # No more noise than the promise needs, where exchanged rows can change two parts. The middle of the last bin
         # of "halves" lies above the bound by a half.
         assert ratio > EPSILON / 2
+
+
+@pytest.mark.parametrize("by", [("sex",), ("x", "sex")])
+@pytest.mark.parametrize("max_rows", UNITS)
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_squared_changes_of_noisy_parts_stay_within_a_rho(neighbours: str, max_rows: int, by: tuple[str, ...]) -> None:
+    tables, (left, right) = small_pairs(neighbours, max_rows, most=max_rows)
+    found = []
+    for records in tables:
+        table, measured = recorded_table(cube_of(SCHEMAS["whole numbers"], records, UNITS[max_rows]), neighbours)
+        table.distributive(vc.DistributiveQuery.sum(0, 3), "x", by=by, rho=EPSILON)
+        found += measured
+    (event,) = {one.statement.event for one in found}
+    assert isinstance(event, GaussianEvent)
+    exact = np.array([one.exact for one in found])
+    squares = int(((exact[left] - exact[right]) ** 2).sum(axis=1).max())
+    assert squares / (2 * event.sigma_squared) <= EPSILON
+    # The declared sensitivity allows an exchanged row to change one part twice; a sum changes two parts once each.
+    assert squares == event.sensitivity_squared / (1 if neighbours == "add-remove" else 2)
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
