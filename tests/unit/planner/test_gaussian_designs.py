@@ -16,7 +16,7 @@ from veilcube.planner.matched.gram import DenseMoments
 from veilcube.planner.matched.search import Design, _logarithm_and_slopes, hat_design
 from veilcube.planner.matched.strategy import match_axis, round_design
 from veilcube.planner.partition.design import SPLITS
-from veilcube.planner.staged.design import gaussian_weights
+from veilcube.planner.staged.design import gaussian_weights, shares_below, shares_with_root
 from veilcube.planner.tree.classes import TreeClasses
 from veilcube.planner.tree.loops import range_variances
 from veilcube.privacy import rho_of
@@ -199,6 +199,42 @@ def test_a_staged_tree_spends_all_of_rho_on_the_weights_that_its_error_is_planne
     planned = shares(gaussian.operator.multipliers)
     noise = np.array([law.variance for law in gaussian.design.laws(gaussian.step_spending)]) ** -0.5
     np.testing.assert_allclose(noise / noise.sum(), planned, rtol=1e-3)
+
+
+def block_error(level: int, theta: np.ndarray) -> float:
+    """The mean variance of prefixes and random ranges inside a block, from weights of its heights, the root first.
+
+    The halves of the root are left out where there is no weight for them.
+    """
+    size, fanouts = 2**level, [2 ** (level - len(theta) + 2), *[2] * (len(theta) - 3)] if len(theta) > 2 else []
+    classes = TreeClasses(levels(size, *fanouts)[:-1], True)
+    ends = np.sort(np.random.default_rng(8).integers(0, size, (1000, 2)), axis=1)
+    low, high = np.concatenate([np.zeros(size, dtype=np.int64), ends[:, 0]]), np.append(np.arange(size), ends[:, 1])
+    cost = np.concatenate([np.full(size, 0.5 / size), np.full(1000, 0.5 / 1000)])
+    variances = classes.variances(classes.ranges(low, high), theta)
+    return float(cost @ variances)
+
+
+@pytest.mark.parametrize("level", range(2, 12))
+def test_heights_of_a_block_have_near_the_best_shares_of_rho(level: int) -> None:
+    generator = np.random.default_rng(9)
+    rooted = np.array(shares_with_root(level, "gaussian"), dtype=np.float64)[::-1]
+    # Below a node that was measured with as much of rho as there is for the block.
+    below = np.array(shares_below(level, "gaussian"), dtype=np.float64)[::-1]
+    for shares_of, fixed in ((rooted, []), (below, [1.0])):
+        assert shares_of.sum() == pytest.approx(1)
+        error = block_error(level, np.sqrt([*fixed, *shares_of]))
+        for _ in range(60):
+            moved = shares_of * np.exp(generator.normal(0, 0.3, len(shares_of)))
+            assert block_error(level, np.sqrt([*fixed, *(moved / moved.sum())])) > error * (1 - 0.015)
+
+
+def test_shares_of_joint_laplace_noise_would_lose_much_of_gaussian_noise() -> None:
+    def error(shares_of: np.ndarray) -> float:
+        return block_error(9, np.sqrt(shares_of[::-1] / shares_of.sum()))
+
+    laplace = np.array(shares_with_root(9), dtype=np.float64)
+    assert error(laplace**2) > 1.5 * error(np.array(shares_with_root(9, "gaussian"), dtype=np.float64))
 
 
 def prefix_gram(size: int) -> np.ndarray:

@@ -8,14 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from veilcube.laws import DiscreteGaussian, DiscreteLaplace, JointLaplace, Noise, SharpenedLaplace
+from veilcube.planner.design.price import Family
 from veilcube.privacy import GaussianEvent, LaplaceEvent, NoiseEvent, scale_for, sigma_squared_for
 
 
 class Spending(Protocol):
     """A budget that is spent on measurements of one sensitivity."""
+
+    @property
+    def family(self) -> Family:
+        """The noise that it is spent on."""
 
     def shares(self, weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """Return the shares of the budget for which noise is inversely proportional to weights."""
@@ -43,6 +48,7 @@ class LaplaceSpending:
 
     epsilon: Fraction
     sensitivity: int
+    family: ClassVar[Family] = "laplace"
 
     def shares(self, weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """Return the weights, normalised: scales are inversely proportional to shares of epsilon."""
@@ -80,6 +86,7 @@ class GaussianSpending:
 
     rho: Fraction
     sensitivity_squared: int
+    family: ClassVar[Family] = "gaussian"
 
     def shares(self, weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """Return the squared weights, normalised: sigma² is inversely proportional to shares of rho."""

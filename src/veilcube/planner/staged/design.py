@@ -16,7 +16,7 @@ from typing import ClassVar
 from veilcube.errors import PlanError
 from veilcube.laws import Noise
 from veilcube.operators import BlockLevels, HalvingTree, NodeCounts, Operator, halving_depth
-from veilcube.planner.design import LeastSquaresErrors, Parts, Planned, Spending, multipliers_of
+from veilcube.planner.design import Family, LeastSquaresErrors, Parts, Planned, Spending, multipliers_of
 from veilcube.privacy import Event, ParallelEvent, SequentialEvent
 from veilcube.schema import Ordinal, Schema
 
@@ -25,22 +25,32 @@ from veilcube.schema import Ordinal, Schema
 OF_CELLS, OF_PAIRS, OF_A_HEIGHT, TALLEST = 24, 2, 7, 11
 # Below a node that was measured: the cells, their pairs, each height between, and the two at the top.
 CELLS, PAIRS, BETWEEN, TOP = 45, 3, 13, (15, 15)
+# Gaussian noise is independent on each height, and no more than rho is shared out: the cells, each height between, and
+# the two at the top; and below a node that was measured: the cells, each height, and its halves.
+GAUSSIAN_CELLS, GAUSSIAN_BETWEEN, GAUSSIAN_TOP = 10, 4, 3
+GAUSSIAN_CELLS_BELOW, GAUSSIAN_BELOW, GAUSSIAN_HALVES = 8, 3, 1
 
 
-def shares_with_root(height: int) -> tuple[Fraction, ...]:
-    """Return the share of each height of a block, cells first, that was not measured before."""
+def shares_with_root(height: int, family: Family = "laplace") -> tuple[Fraction, ...]:
+    """Return the share of the budget of each height of a block, cells first, that was not measured before."""
     if not 0 <= height <= TALLEST:
         raise ValueError(f"shares are known for blocks of height 0 to {TALLEST}")
+    if family == "gaussian":
+        between, top = [GAUSSIAN_BETWEEN] * (height - 2), [GAUSSIAN_TOP] * min(height, 2)
+        return _shares_of((GAUSSIAN_CELLS, *between, *top))
     below = (OF_CELLS, OF_PAIRS, *[OF_A_HEIGHT] * (height - 2))[:height]
     return _shares_of((*below, 100 - sum(below)))
 
 
-def shares_below(level: int) -> tuple[Fraction, ...]:
-    """Return the share of each height below a measured node of some level, cells first.
+def shares_below(level: int, family: Family = "laplace") -> tuple[Fraction, ...]:
+    """Return the share of the budget of each height below a measured node of some level, cells first.
 
     The node's halves, and from 16 cells on their halves, are left out: its own measurement and those below tell enough.
     """
     height = level - 2 if level > 3 else level - 1
+    if family == "gaussian":
+        top = [] if level > 3 else [GAUSSIAN_HALVES]
+        return _shares_of((GAUSSIAN_CELLS_BELOW, *[GAUSSIAN_BELOW] * (height - len(top)), *top))
     between = [PAIRS, *[BETWEEN] * (height - 3)] if height > 2 else []
     return _shares_of((CELLS, *between, *TOP[: min(height, 2)]))
 
@@ -123,13 +133,13 @@ class StagedDesign(LeastSquaresErrors):
         return tuple(1 - self.survey - before for before in spent)
 
     def _surveyed_shares(self, level: int, spending: Spending) -> tuple[Fraction, ...]:
-        return tuple((1 - self.survey) * share for share in spending.shares(shares_with_root(level)))
+        return tuple((1 - self.survey) * share for share in shares_with_root(level, spending.family))
 
     def _joint_shares(self, step: int, spending: Spending) -> tuple[Fraction, ...]:
         if self.rich == inf or not 1 < self.levels[step] <= TALLEST_BLOCK:
             return ()
         left = self._refund_shares(spending)[step]
-        return tuple(left * share for share in spending.shares(shares_below(self.levels[step])))
+        return tuple(left * share for share in shares_below(self.levels[step], spending.family))
 
     def measured(self, plan: Planned) -> Parts:
         """Return the largest measurements that may be published: each level, and those above it for its refunds."""
