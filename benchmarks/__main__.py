@@ -11,6 +11,7 @@ from benchmarks import (
     release_format,
     tree_release,
     wide_tables,
+    zcdp,
 )
 from benchmarks.papers.distributive import benchmark as distributive
 from benchmarks.papers.history import benchmark as history
@@ -31,6 +32,7 @@ def main() -> None:
         joint_noise,
         posterior,
         wide_tables,
+        zcdp,
     )
     for benchmark in (*ours, privelet, ispe, distributive, history, refinement):
         print(f"\n== {benchmark.__name__}")

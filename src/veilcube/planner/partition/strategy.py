@@ -30,8 +30,9 @@ class Adaptive(StrategyDefaults):
     ``partition`` is "blocks" (a grid, known beforehand; "auto" takes it), "grow" (connected cells whose smoothed noisy
     counts differ by less than ``threshold`` standard deviations of such a difference) or "kd" (boxes, split where the
     noisy cells are least uniform). ``split`` is the cells' share of the budget, "auto" the best one for the workload
-    that leaves them 96%. ``smooth`` is how often the noisy cells are smoothed before regions grow; ``side`` the length
-    of a block, "auto" the best one.
+    that leaves them 96%; under Gaussian noise it is their weight, and shares of rho are as the squared weights.
+    ``smooth`` is how often the noisy cells are smoothed before regions grow; ``side`` the length of a block, "auto" the
+    best one.
 
     >>> Adaptive(partition="grow").name
     'adaptive'
@@ -65,7 +66,7 @@ class Adaptive(StrategyDefaults):
     @property
     def summary(self) -> str:
         """What is measured, in few words."""
-        share = "" if isinstance(self.split, str) else f", {float(self.split):.1%} of the budget for cells"
+        share = "" if isinstance(self.split, str) else f", {float(self.split):.1%} of the weight on cells"
         grid = "" if self.parts is None else f" of {' x '.join(map(str, self.parts))}"
         return f"cells and {self.kind}{grid if self.kind == 'blocks' else ''}{share}"
 

@@ -51,8 +51,9 @@ class Tree(StrategyDefaults):
     such as [8, 16] gives the fan-outs of the levels between the total and the cells one by one. Nominal attributes
     follow their hierarchy ("hierarchy"). ``weights`` divide the budget among the levels, from the total down to the
     cells: "auto" (optimised), a list of sum 1, or one for each attribute by name; with one number fewer than there are
-    levels the total is not measured. ``refine=False`` measures everything at once; otherwise finer nodes are
-    measured where it pays.
+    levels the total is not measured. The noise of a level is inversely proportional to its weight: weights are shares
+    of epsilon, and shares of rho are as their squares. ``refine=False`` measures everything at once; otherwise finer
+    nodes are measured where it pays.
 
     >>> Tree(branching=8, weights=["1/2", "1/4", "1/4"], refine=False).name
     'tree'
