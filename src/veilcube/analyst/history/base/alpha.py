@@ -157,7 +157,8 @@ class Spectrum:
         """The half of the eigenvectors that tells least: differences between neighbours, and not broad slopes."""
         usable = np.flatnonzero(self.values > self.rounding)
         kept = usable[self.values[usable] <= np.median(self.values[usable])] if usable.size else usable
-        drift = None if self.drift is None else self.drift[kept]
+        # Differences alone, such as wavelets, have no part in a free total.
+        drift = None if self.drift is None or not self.drift[kept].any() else self.drift[kept]
         return Spectrum(self.values[kept], self.vectors[:, kept], self.answers[kept], drift)
 
     @cached_property

@@ -398,3 +398,12 @@ def test_a_history_that_does_not_fit_in_memory_is_refused_before_any_work(monkey
     monkeypatch.setattr("veilcube.analyst.history.kernel_pca.fitting.available_memory", lambda: 1000)
     with pytest.raises(CapacityError, match="MaxEntropy"):
         KernelPCA().fit(EXAMPLE)
+
+
+def test_a_release_of_wavelets_whose_differences_say_nothing_of_the_total_is_learned_from() -> None:
+    schema = Schema([Ordinal("age", 0, 15), Nominal("sex", ["Female", "Male"])])
+    counts = np.random.default_rng(2).poisson(20, schema.shape)
+    release = release_of(schema, counts, epsilon=0.5, seed=1, strategy=Wavelet(flat=()))
+    answers = KernelPCA().fit(read_history(release.record)).answer(Workload.random_ranges(schema, 30, seed=1))
+    assert np.isfinite(answers.high).all()
+    assert (answers.low < answers.high).all()
