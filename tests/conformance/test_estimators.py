@@ -1,5 +1,6 @@
-"""Every registered estimator: recovery, coverage, round trip through a file, immutability, bad input."""
+"""Every registered estimator, under Laplace and Gaussian noise: recovery, coverage, round trip, bad input."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -9,32 +10,35 @@ from conformance.adaptive import RecordedNoise
 from conformance.checks import ZeroNoise, measure, plan_of
 from conformance.members import ADAPTIVE, ESTIMATORS, MECHANISMS, EstimatorMember
 from conformance.small_tables import SCHEMAS, cube_of
+from support.releases import gaussian_release_of
 from veilcube.analyst import Release, open_release
 from veilcube.curator.cube import Cube
 from veilcube.errors import QueryError
 from veilcube.planner import Strategy
+from veilcube.planner.design import FAMILIES, Family
 from veilcube.privacy import PrivacyUnit
 from veilcube.query import Workload
 from veilcube.record import ReleaseRecord
 from veilcube.schema import Ordinal, Schema
 
 ROW = PrivacyUnit.row()
-CASES = [(member, strategy) for member in ESTIMATORS for strategy in member.strategies]
-LINEAR = [(member, strategy) for member, strategy in CASES if member.is_linear]
-CALIBRATED = [(member, strategy) for member, strategy in CASES if not member.is_linear]
-each_case = pytest.mark.parametrize(
-    ("member", "strategy"), CASES, ids=[f"{member.name}-{strategy.name}" for member, strategy in CASES]
-)
-
-each_linear_case = pytest.mark.parametrize(
-    ("member", "strategy"), LINEAR, ids=[f"{member.name}-{strategy.name}" for member, strategy in LINEAR]
-)
-each_calibrated_case = pytest.mark.parametrize(
-    ("member", "strategy"), CALIBRATED, ids=[f"{member.name}-{strategy.name}" for member, strategy in CALIBRATED]
-)
+CASES = [(member, strategy, law) for member in ESTIMATORS for strategy in member.strategies for law in FAMILIES]
 
 
-def released(strategy: Strategy, cube: Cube, epsilon: str, seed: int | None) -> Release:
+def each(cases: list[tuple[EstimatorMember, Strategy, Family]]) -> pytest.MarkDecorator:
+    names = [f"{member.name}-{strategy.name}-{law}" for member, strategy, law in cases]
+    return pytest.mark.parametrize(("member", "strategy", "law"), cases, ids=names)
+
+
+each_case = each(CASES)
+each_linear_case = each([case for case in CASES if case[0].is_linear])
+each_calibrated_case = each([case for case in CASES if not case[0].is_linear])
+
+
+def released(strategy: Strategy, cube: Cube, epsilon: str, seed: int | None, law: Family = "laplace") -> Release:
+    """Return a release under an epsilon, or under the rho that the same epsilon is worth."""
+    if law == "gaussian":
+        return gaussian_release_of(cube.schema, cube.exact_counts, Fraction(epsilon) ** 2 / 2, seed, strategy)
     mechanism = next(member for member in (*MECHANISMS, *ADAPTIVE) if member.strategy == strategy)
     chosen = plan_of(mechanism, cube.schema, epsilon, "add-remove", cube.unit)
     claim = mechanism.mechanism.claim(chosen)
@@ -44,9 +48,11 @@ def released(strategy: Strategy, cube: Cube, epsilon: str, seed: int | None) -> 
 
 @each_linear_case
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: "x".join(schema.names))
-def test_answers_are_exact_when_there_is_no_noise(member: EstimatorMember, strategy: Strategy, schema: Schema) -> None:
+def test_answers_are_exact_when_there_is_no_noise(
+    member: EstimatorMember, strategy: Strategy, law: Family, schema: Schema
+) -> None:
     cube = cube_of(schema, (0, 0, 3, 5), ROW)
-    release = released(strategy, cube, "1", seed=None)
+    release = released(strategy, cube, "1", seed=None, law=law)
     workload = Workload.random_ranges(schema, 50, seed=1)
     answers = release.answer(workload, estimator=member.name)
     np.testing.assert_allclose(answers.value, exact_answers(cube, workload), atol=1e-9)
@@ -56,7 +62,7 @@ def test_answers_are_exact_when_there_is_no_noise(member: EstimatorMember, strat
 @pytest.mark.parametrize("draws", [10_000])
 @pytest.mark.parametrize("cells", [1, 2, 5, 50, pytest.param(5_000, marks=pytest.mark.slow)])
 def test_95_percent_intervals_cover_at_least_94_percent_and_no_more_than_the_member_may(
-    member: EstimatorMember, strategy: Strategy, cells: int, draws: int
+    member: EstimatorMember, strategy: Strategy, law: Family, cells: int, draws: int
 ) -> None:
     blocks = min(draws, 2_000_000 // cells)
     schema = Schema([Ordinal("position", 1, blocks * cells)])
@@ -66,7 +72,7 @@ def test_95_percent_intervals_cover_at_least_94_percent_and_no_more_than_the_mem
     exact = cube.exact_counts.reshape(blocks, cells).sum(axis=1)
     covered = done = 0
     while done < draws:
-        answers = released(strategy, cube, "1/10", seed=1000 + done).answer(workload, estimator=member.name)
+        answers = released(strategy, cube, "1/10", seed=1000 + done, law=law).answer(workload, estimator=member.name)
         covered += int(np.count_nonzero((answers.low <= exact) & (exact <= answers.high)))
         done += blocks
     assert 0.94 <= covered / done <= member.most_coverage
@@ -89,13 +95,13 @@ def smooth_cube() -> Cube:
 
 @each_calibrated_case
 def test_95_percent_intervals_of_calibrated_estimators_cover_at_least_93_percent_of_a_smooth_table(
-    member: EstimatorMember, strategy: Strategy
+    member: EstimatorMember, strategy: Strategy, law: Family
 ) -> None:
     cube = smooth_cube()
     workload = Workload.random_ranges(cube.schema, 300, seed=2)
     exact, covered, thirds_covered = exact_answers(cube, workload), [], []
     for seed in range(5):
-        answers = released(strategy, cube, "1/10", seed=seed).answer(workload, estimator=member.name)
+        answers = released(strategy, cube, "1/10", seed=seed, law=law).answer(workload, estimator=member.name)
         covered.append(np.mean((answers.low <= exact) & (exact <= answers.high)))
         thirds_covered.append(np.mean(3 * np.abs(answers.value - exact) <= answers.high - answers.value))
     assert np.mean(thirds_covered) < 0.93  # the check would notice intervals a third as wide
@@ -105,20 +111,20 @@ def test_95_percent_intervals_of_calibrated_estimators_cover_at_least_93_percent
 @each_calibrated_case
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: "x".join(schema.names))
 def test_answers_of_calibrated_estimators_are_near_when_noise_is_negligible(
-    member: EstimatorMember, strategy: Strategy, schema: Schema
+    member: EstimatorMember, strategy: Strategy, law: Family, schema: Schema
 ) -> None:
     cube = Cube(schema, np.arange(6).reshape(schema.shape) * 100)
     workload = Workload.random_ranges(schema, 50, seed=1)
-    answers = released(strategy, cube, "500", seed=4).answer(workload, estimator=member.name)
+    answers = released(strategy, cube, "500", seed=4, law=law).answer(workload, estimator=member.name)
     np.testing.assert_allclose(answers.value, exact_answers(cube, workload), atol=0.1)
 
 
 @each_case
 def test_a_release_comes_back_from_its_file_unchanged(
-    member: EstimatorMember, strategy: Strategy, tmp_path: Path
+    member: EstimatorMember, strategy: Strategy, law: Family, tmp_path: Path
 ) -> None:
     schema = SCHEMAS[1]
-    release = released(strategy, cube_of(schema, (0, 1, 4), ROW), "1/2", seed=3)
+    release = released(strategy, cube_of(schema, (0, 1, 4), ROW), "1/2", seed=3, law=law)
     release.save(tmp_path / "small.veil")
     again = open_release(tmp_path / "small.veil")
     workload = Workload.prefixes(schema)
@@ -131,8 +137,8 @@ def test_a_release_comes_back_from_its_file_unchanged(
 
 
 @each_case
-def test_answers_cannot_be_changed(member: EstimatorMember, strategy: Strategy) -> None:
-    release = released(strategy, cube_of(SCHEMAS[0], (1,), ROW), "1", seed=5)
+def test_answers_cannot_be_changed(member: EstimatorMember, strategy: Strategy, law: Family) -> None:
+    release = released(strategy, cube_of(SCHEMAS[0], (1,), ROW), "1", seed=5, law=law)
     answers = release.answer(Workload.prefixes(SCHEMAS[0]), estimator=member.name)
     with pytest.raises(ValueError, match="read-only"):
         answers.value[0] = 0
@@ -141,8 +147,8 @@ def test_answers_cannot_be_changed(member: EstimatorMember, strategy: Strategy) 
 @each_case
 @pytest.mark.parametrize("confidence", [0, 1, -0.5, float("nan"), "0.95"])
 def test_a_confidence_that_makes_no_sense_is_refused(
-    member: EstimatorMember, strategy: Strategy, confidence: object
+    member: EstimatorMember, strategy: Strategy, law: Family, confidence: object
 ) -> None:
-    release = released(strategy, cube_of(SCHEMAS[0], (1,), ROW), "1", seed=5)
+    release = released(strategy, cube_of(SCHEMAS[0], (1,), ROW), "1", seed=5, law=law)
     with pytest.raises(QueryError, match="confidence"):
         release.count({"age": (1, 3)}, estimator=member.name, confidence=confidence)
