@@ -6,7 +6,7 @@ was sharpened is its successor plus noise that does not depend on the table (doc
 it adds nothing to the sum.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -20,7 +20,7 @@ from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube
 from veilcube.curator.mechanisms import AdaptiveMechanism, partition as adaptive, staged as staged_tree
-from veilcube.curator.sampling import discrete_laplace, joint_laplace, sharpened_laplace
+from veilcube.curator.sampling import discrete_gaussian, discrete_laplace, joint_laplace, sharpened_laplace
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyUnit, epsilon_of
 from veilcube.privacy.event import noise_events
@@ -28,18 +28,19 @@ from veilcube.record import NoisyMeasurement, drop_superseded
 from veilcube.schema import Schema
 
 PAIRS_REPLAYED = 25
+SEEDED: dict[str, Callable[..., NDArray[np.int64]]] = {"laplace": discrete_laplace, "gaussian": discrete_gaussian}
 
 
 class RecordedNoise:
-    """Seeded noise that remembers what it was asked for."""
+    """Seeded noise of a family that remembers what it was asked for."""
 
-    def __init__(self, seed: int) -> None:
-        self._source = SeededWords(seed)
+    def __init__(self, seed: int, family: str = "laplace") -> None:
+        self._source, self._sampler = SeededWords(seed), SEEDED[family]
         self.draws: list[Draw] = []
 
-    def __call__(self, scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        self.draws.append(Draw(Fraction(scale), tuple(shape)))
-        return discrete_laplace(scale, shape, source=self._source)
+    def __call__(self, parameter: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        self.draws.append(Draw(Fraction(parameter), tuple(shape)))
+        return self._sampler(parameter, shape, source=self._source)
 
     def jointly(self, scales: Sequence[Fraction], trees: int) -> NDArray[np.int64]:
         self.draws += joint_draws(scales, trees)
@@ -60,16 +61,17 @@ class ReplayedNoise:
 
     def __init__(self, published: tuple[NoisyMeasurement, ...], cube: Cube) -> None:
         self._noise = [part.values - part.operator.apply(cube.exact_counts) for part in published]
-        self._asked = [Draw(part.noise.scale, part.values.shape) for part in published]
+        self._asked = [Draw(part.noise.parameter, part.values.shape) for part in published]
 
-    def __call__(self, scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    def __call__(self, parameter: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
         assert self._asked, "more is published about a neighbour after the same outputs"
-        assert self._asked.pop(0) == Draw(Fraction(scale), tuple(shape)), "a step depends on more than earlier outputs"
+        asked = Draw(Fraction(parameter), tuple(shape))
+        assert self._asked.pop(0) == asked, "a step depends on more than earlier outputs"
         return self._noise.pop(0)
 
     def jointly(self, scales: Sequence[Fraction], trees: int) -> NDArray[np.int64]:
         for draw in joint_draws(scales, trees):
-            leaves = self(draw.scale, draw.shape)
+            leaves = self(draw.parameter, draw.shape)
         return leaves.reshape(trees, -1)
 
     def sharpened(self, noise: NDArray[np.int64], scales: Sequence[Fraction], added: Fraction) -> NDArray[np.int64]:
@@ -82,23 +84,26 @@ class ReplayedNoise:
 
 def check_steps_depend_on_outputs_only(member: MechanismMember, epsilon: str, neighbours: str, seed: int) -> None:
     """With the noise that gives it the outputs of its neighbour, a table takes the same steps to the same end."""
-    unit = PrivacyUnit.row()
-    tables, left, right = neighbour_pairs(neighbours, 1)
-    chosen_pairs = np.random.default_rng(seed).choice(left.size, size=PAIRS_REPLAYED, replace=False)
     for schema in SCHEMAS:
-        chosen = plan_of(member, schema, epsilon, neighbours, unit)
-        for number in chosen_pairs:
-            ours, theirs = (cube_of(schema, tables[side[number]], unit) for side in (left, right))
-            recorder = RecordedNoise(seed + int(number))
-            published = measure(member, ours, chosen, recorder)
-            declared = [Draw(part.noise.scale, part.values.shape) for part in published]
-            assert declared == recorder.draws, "noise is not declared as it was drawn"
-            replay = ReplayedNoise(published, theirs)
-            again = measure(member, theirs, chosen, replay)
-            assert replay.is_used_up, "less is published about a neighbour after the same outputs"
-            for one, other in zip(published, again, strict=True):
-                np.testing.assert_array_equal(one.values, other.values)
-                assert nodes_of(one) == nodes_of(other), "which nodes are measured depends on more than outputs"
+        check_steps_of_plan(member, plan_of(member, schema, epsilon, neighbours, PrivacyUnit.row()), seed)
+
+
+def check_steps_of_plan(member: MechanismMember, chosen: Plan, seed: int, pairs: int = PAIRS_REPLAYED) -> None:
+    """The same for one plan, and for some pairs of neighbours."""
+    schema, unit = chosen.schema, chosen.unit
+    tables, left, right = neighbour_pairs(str(chosen.neighbours), unit.max_rows)
+    for number in np.random.default_rng(seed).choice(left.size, size=pairs, replace=False):
+        ours, theirs = (cube_of(schema, tables[side[number]], unit) for side in (left, right))
+        recorder = RecordedNoise(seed + int(number), chosen.family)
+        published = measure(member, ours, chosen, recorder)
+        declared = [Draw(part.noise.parameter, part.values.shape) for part in published]
+        assert declared == recorder.draws, "noise is not declared as it was drawn"
+        replay = ReplayedNoise(published, theirs)
+        again = measure(member, theirs, chosen, replay)
+        assert replay.is_used_up, "less is published about a neighbour after the same outputs"
+        for one, other in zip(published, again, strict=True):
+            np.testing.assert_array_equal(one.values, other.values)
+            assert nodes_of(one) == nodes_of(other), "which nodes are measured depends on more than outputs"
 
 
 def nodes_of(part: NoisyMeasurement) -> tuple[str, tuple[int, ...]]:
@@ -151,7 +156,7 @@ def every_course(member: MechanismMember, schema: Schema, chosen: Plan) -> Itera
         for labels in every_partition(schema.cells):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(adaptive, "_chosen_regions", lambda *_, found=labels: found.reshape(schema.shape))
-                yield measure(member, cube, chosen, RecordedNoise(1))
+                yield measure(member, cube, chosen, RecordedNoise(1, chosen.family))
         return
     script: list[bool] | None = []
     seen = set()
@@ -161,8 +166,8 @@ def every_course(member: MechanismMember, schema: Schema, chosen: Plan) -> Itera
             for name in ("stops", "is_small", "is_rich"):
                 decide = getattr(decisions, name)
                 patch.setattr(staged_tree._Course, name, lambda *given, decide=decide: decide(*given))
-            published = measure(member, cube, chosen, RecordedNoise(1))
-        course = tuple((nodes_of(part), part.noise.scale) for part in published)
+            published = measure(member, cube, chosen, RecordedNoise(1, chosen.family))
+        course = tuple((nodes_of(part), part.noise.parameter) for part in published)
         if course not in seen:
             seen.add(course)
             yield published

@@ -33,7 +33,7 @@ ROUNDING = 1e-9
 class Draw:
     """One call of the noise sampler: what a mechanism asked for."""
 
-    scale: Fraction
+    parameter: Fraction
     shape: tuple[int, ...]
 
 
@@ -43,8 +43,8 @@ class ZeroNoise:
     def __init__(self) -> None:
         self.draws: list[Draw] = []
 
-    def __call__(self, scale: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        self.draws.append(Draw(Fraction(scale), tuple(shape)))
+    def __call__(self, parameter: Fraction, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        self.draws.append(Draw(Fraction(parameter), tuple(shape)))
         return np.zeros(shape, dtype=np.int64)
 
     def sharpened(self, noise: NDArray[np.int64], scales: Sequence[Fraction], added: Fraction) -> NDArray[np.int64]:
@@ -73,11 +73,11 @@ def measure(member: MechanismMember, cube: Cube, chosen: Plan, draw_noise: objec
 
 
 def centres_and_scales(member: MechanismMember, cube: Cube, chosen: Plan) -> tuple[NDArray[np.int64], list[Fraction]]:
-    """Run the real code path without noise: the centre of each output and the scale of the noise around it."""
+    """Run the real code path without noise: the centre of each output and the noise around it, by scale or sigma²."""
     recorder = ZeroNoise()
     measured = measure(member, cube, chosen, recorder)
     centres = np.concatenate([part.values.ravel() for part in measured])
-    scales = [draw.scale for draw in recorder.draws for _ in range(prod(draw.shape))]
+    scales = [draw.parameter for draw in recorder.draws for _ in range(prod(draw.shape))]
     assert len(scales) == centres.size, "a published value without noise, or noise that is not published"
     return centres, scales
 
