@@ -30,6 +30,8 @@ DOTTED = re.compile(r"`(veilcube(?:\.\w+)+)")
 # In docstrings modules are also named from their package on; `schema.shape` and `record.plan` speak of objects.
 PACKAGES = sorted({path.name for path in (ROOT / "src" / "veilcube").iterdir() if path.is_dir()} - {"schema", "record"})
 DOTTED_IN_SOURCE = re.compile(rf"``((?:{'|'.join(PACKAGES)})(?:\.[a-z]\w*)+)``")
+ANCHOR_IN_SOURCE = re.compile(r"(docs/[\w./-]+\.md)#([\w-]+)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 # What a page finds in its folder when a reader gets there.
@@ -129,6 +131,29 @@ def test_paths_and_dotted_names_in_the_source_exist() -> None:
     }
     assert {path: found for path, found in paths.items() if found} == {}
     assert {path: found for path, found in dotted.items() if found} == {}
+
+
+def missing_anchors(text: str) -> list[str]:
+    """Return the headings of pages that a text names, but that these pages do not have."""
+    return [
+        f"{page}#{anchor}"
+        for page, anchor in ANCHOR_IN_SOURCE.findall(text)
+        if anchor not in {_anchor_of(title) for title in HEADING.findall((ROOT / page).read_text(encoding="utf-8"))}
+    ]
+
+
+def _anchor_of(title: str) -> str:
+    """Return what a heading is linked to by, without what it says in brackets."""
+    return title.partition("(")[0].strip().lower().replace(" ", "-")
+
+
+def test_theorems_that_the_source_names_exist() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in SOURCES]
+    assert sum(len(ANCHOR_IN_SOURCE.findall(text)) for text in texts) > 10
+    assert [anchor for text in texts for anchor in missing_anchors(text)] == []
+    assert missing_anchors("docs/proofs/zcdp.md#theorem-1, docs/proofs/zcdp.md#theorem-7") == [
+        "docs/proofs/zcdp.md#theorem-7"
+    ]
 
 
 def test_a_path_and_a_name_that_do_not_exist_would_be_found() -> None:
