@@ -24,7 +24,7 @@ from veilcube.curator.mechanisms import (
     StagedTreeMechanism,
 )
 from veilcube.operators import MarginalsOperator
-from veilcube.planner import Adaptive, Identity, Marginals, Strategy, Wavelet, named_strategy
+from veilcube.planner import Adaptive, Family, Identity, Marginals, Strategy, Wavelet, named_strategy
 from veilcube.query import Workload
 from veilcube.schema import Schema
 
@@ -58,7 +58,7 @@ class EveryTable(Marginals):
     def natural_workload(self, schema: Schema) -> Workload:
         return self._named(schema).natural_workload(schema)
 
-    def resolve(self, schema: Schema, workload: Workload) -> "EveryTable":
+    def resolve(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "EveryTable":
         return self
 
 

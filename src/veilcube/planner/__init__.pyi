@@ -3,6 +3,7 @@ from .comparison import Candidate as Candidate
 from .design import (
     FAMILIES as FAMILIES,
     Design as Design,
+    Family as Family,
     GaussianSpending as GaussianSpending,
     Identity as Identity,
     LaplaceSpending as LaplaceSpending,
