@@ -1,6 +1,6 @@
 from .answer_noise import NoiseCumulants as NoiseCumulants, answer_half_widths as answer_half_widths
-from .discrete_gaussian import DiscreteGaussian as DiscreteGaussian
-from .joint_variance import joint_variances as joint_variances
+from .discrete_gaussian import BlockGaussian as BlockGaussian, DiscreteGaussian as DiscreteGaussian
+from .joint_variance import JointVariances as JointVariances, joint_variances as joint_variances
 from .laplace_sums import NoiseSum as NoiseSum, laplace_sum as laplace_sum, lattice_laplace_sum as lattice_laplace_sum
 from .noise import (
     DiscreteLaplace as DiscreteLaplace,

@@ -66,6 +66,7 @@ class DiscreteGaussian:
     kind: ClassVar[str] = "discrete-gaussian"
     family: ClassVar[Literal["gaussian"]] = "gaussian"
     is_joint: ClassVar[bool] = False
+    in_block: ClassVar[bool] = False
     # The strip in which K is finite is the whole plane; for Laplace noise it ends at 1/scale.
     rate: ClassVar[float] = math.inf
 
@@ -248,6 +249,20 @@ class DiscreteGaussian:
             is_reached = self.tail(-middle) >= level if level <= 1 / 2 else self.tail(middle + 1) <= 1 - level
             low, high = (low, middle) if is_reached else (middle, high)
         return high
+
+
+@dataclass(frozen=True)
+class BlockGaussian(DiscreteGaussian):
+    """Noise of one level of nodes that was measured at once with all levels below it, which no decision looked at.
+
+    All noise of such a block is independent: the name tells which measurements belong together.
+    """
+
+    kind: ClassVar[str] = "discrete-gaussian-in-a-block"
+    in_block: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, at once with the levels below it"
 
 
 def log_of_one_plus(x: RealOrComplex) -> RealOrComplex:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veilcube.errors import PrivacyError
-from veilcube.laws.discrete_gaussian import DiscreteGaussian, RealOrComplex, log_of_one_plus
+from veilcube.laws.discrete_gaussian import BlockGaussian, DiscreteGaussian, RealOrComplex, log_of_one_plus
 from veilcube.system import Floats
 
 # Enough for any fraction of 1,100 bits, which is what a ledger keeps.
@@ -60,6 +60,8 @@ class DiscreteLaplace:
     family: ClassVar[Literal["laplace"]] = "laplace"
     # Whether it was drawn together with other noise: then its own law tells bounds only.
     is_joint: ClassVar[bool] = False
+    # Whether all nodes below were measured at once with it: then no decision looked at it.
+    in_block: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if isinstance(self.scale, bool) or not isinstance(self.scale, int | Fraction):
@@ -205,6 +207,7 @@ class JointLaplace(DiscreteLaplace):
 
     kind: ClassVar[str] = JOINT_KIND
     is_joint: ClassVar[bool] = True
+    in_block: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return f"discrete Laplace noise of scale {self.scale}, drawn jointly with the levels around it"
@@ -256,12 +259,13 @@ Noise: TypeAlias = DiscreteLaplace | DiscreteGaussian
 
 
 def _read_gaussian(document: Mapping[str, object]) -> DiscreteGaussian:
-    return DiscreteGaussian(_read_scale(document.get("sigma_squared"), "parameter of Gaussian noise"))
+    law = BlockGaussian if document.get("kind") == BlockGaussian.kind else DiscreteGaussian
+    return law(_read_scale(document.get("sigma_squared"), "parameter of Gaussian noise"))
 
 
 _READERS: dict[str, Callable[[Mapping[str, object]], Noise]] = {
     **dict.fromkeys((KIND, JOINT_KIND, SHARPENED_KIND), DiscreteLaplace.from_json),
-    DiscreteGaussian.kind: _read_gaussian,
+    **dict.fromkeys((DiscreteGaussian.kind, BlockGaussian.kind), _read_gaussian),
 }
 
 

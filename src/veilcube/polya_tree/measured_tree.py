@@ -61,7 +61,6 @@ def node_values(measurements: Sequence[NoisyMeasurement], *, with_variances: boo
     """
     found: list[NodeValues] = []
     kept = drop_superseded(measurements)
-    at_once = _measured_at_once(kept)
     for number, part in enumerate(kept):
         nodes = part.nodes
         if nodes is None:
@@ -70,8 +69,7 @@ def node_values(measurements: Sequence[NoisyMeasurement], *, with_variances: boo
         variance = noise.variance if is_normal(noise) else None
         if with_variances and noise.is_joint:
             variance = _variance_in_a_block(kept, number)
-        decided = not at_once[number]
-        law = noise.laplace_scale, variance, decided, is_normal(noise)
+        law = noise.laplace_scale, variance, not noise.in_block, is_normal(noise)
         found.append(NodeValues(nodes.level, nodes.chosen, part.values, *law))
     return found
 
@@ -79,30 +77,6 @@ def node_values(measurements: Sequence[NoisyMeasurement], *, with_variances: boo
 def is_normal(noise: Noise) -> bool:
     """Whether the likelihood of a count is that of normal noise."""
     return noise.family == "gaussian"
-
-
-def _measured_at_once(kept: Sequence[NoisyMeasurement]) -> list[bool]:
-    """Return which measurements are of blocks, all heights of which were measured at once: no one of them decided.
-
-    Joint noise says so. Gaussian noise of a block is like any other, but steps of a staged tree skip levels: only a
-    block has measurements of nodes, of all their halves, and so on down to the cells. (A step whose nodes are all the
-    roots of such blocks counts as theirs: nothing was chosen by it.)
-    """
-    found = [part.noise.is_joint for part in kept]
-    for number in range(len(kept) - 2, -1, -1):
-        here, after = kept[number], kept[number + 1]
-        if is_normal(here.noise) and _is_halved(here, after) and (_level(after) == 0 or found[number + 1]):
-            found[number] = found[number + 1] = True
-    return found
-
-
-def _is_halved(here: NoisyMeasurement, after: NoisyMeasurement) -> bool:
-    """Whether the one measurement is of both halves of all nodes of the other."""
-    nodes, halves = here.nodes, after.nodes
-    if nodes is None or halves is None or halves.level != nodes.level - 1:
-        return False
-    parents = nodes.tree.ancestors(halves.level, nodes.level)[halves.chosen]
-    return np.array_equal(parents, np.repeat(nodes.chosen, 2))
 
 
 def _variance_in_a_block(kept: Sequence[NoisyMeasurement], number: int) -> float:

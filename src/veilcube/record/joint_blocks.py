@@ -1,7 +1,9 @@
-"""Blocks of jointly drawn noise in a release: which measurements belong together, and that they make sense.
+"""Blocks of a staged tree that were measured at once: which measurements belong together, and that they make sense.
 
-A block is published as consecutive measurements with the law ``joint-discrete-laplace``: the roots, then all their
-halves, and so on down to the cells. Blocks of one height come together. Nothing is measured of their cells later.
+A block is published as consecutive measurements with the law ``joint-discrete-laplace``, or
+``discrete-gaussian-in-a-block``: the roots, then all their halves, and so on down to the cells. Blocks of one height
+come together. Nothing is measured of their cells later. Jointly drawn values of halves add up to those of the nodes;
+Gaussian ones are measured independently.
 """
 
 from collections.abc import Sequence
@@ -19,10 +21,16 @@ from veilcube.system import Integers
 
 @dataclass(frozen=True, eq=False)
 class JointBlocks:
-    """Blocks of one height: where in the order of the cells each starts, and the scales by height, the cells' first."""
+    """Blocks of one height: where in the order of the cells each starts, and the scales by height, the cells' first.
+
+    Of Gaussian noise, ``scales`` are the parameters sigma², and ``values`` what was measured: (blocks, nodes), by
+    height.
+    """
 
     starts: Integers
     scales: tuple[Fraction, ...]
+    is_gaussian: bool = False
+    values: tuple[Integers, ...] = ()
 
     @property
     def height(self) -> int:
@@ -37,20 +45,20 @@ class JointBlocks:
 def joint_blocks(measurements: Sequence[NoisyMeasurement]) -> list[JointBlocks]:
     """Return the blocks of a release; raises ReleaseFileError where measurements with joint noise form none."""
     found, parts = [], list(measurements)
-    if not any(part.noise.is_joint for part in parts):
+    if not any(part.noise.in_block for part in parts):
         return []
     closed: NDArray[np.bool_] | None = None
     while parts:
         operator = parts[0].nodes
         if operator is None:
-            if parts[0].noise.is_joint:
+            if parts[0].noise.in_block:
                 raise ReleaseFileError("joint noise belongs to nodes of a staged tree; remake the release")
             parts = parts[1:]
             continue
         closed = np.zeros(operator.tree.cells, dtype=bool) if closed is None else closed
         if _cells_of(operator, closed).any():
             raise ReleaseFileError("cells of the release are measured again after joint noise; remake the release")
-        if not parts[0].noise.is_joint:
+        if not parts[0].noise.in_block:
             parts = parts[1:]
             continue
         run, parts = parts[: operator.level + 1], parts[operator.level + 1 :]
@@ -70,20 +78,31 @@ def _cells_of(operator: NodeCounts, per_cell: NDArray[np.bool_]) -> NDArray[np.b
 def _blocks_of(tree: HalvingTree, run: Sequence[NoisyMeasurement]) -> JointBlocks:
     """Check that a run of measurements is whole blocks from their roots to the cells, with sums that fit."""
     height = len(run) - 1
+    if len({part.noise.family for part in run}) > 1:
+        raise ReleaseFileError("a block of the release has noise of two kinds; remake the release")
     chosen = [_nodes_of(tree, part, height - depth) for depth, part in enumerate(run)]
     for depth in range(1, height + 1):
         level = height - depth
         parents = tree.ancestors(level, level + 1)[chosen[depth]]
         fits = np.array_equal(parents, np.repeat(chosen[depth - 1], 2))
-        if not fits or not np.array_equal(run[depth].values.reshape(-1, 2).sum(axis=1), run[depth - 1].values):
+        if not fits or not _adds_up(run[depth], run[depth - 1]):
             raise ReleaseFileError("nodes with joint noise do not add up to those above them; remake the release")
-    return JointBlocks(tree.starts(height)[chosen[0]], tuple(part.noise.parameter for part in reversed(run)))
+    starts, scales = tree.starts(height)[chosen[0]], tuple(part.noise.parameter for part in reversed(run))
+    if run[0].noise.is_joint:
+        return JointBlocks(starts, scales)
+    values = tuple(part.values.reshape(starts.size, -1) for part in reversed(run))
+    return JointBlocks(starts, scales, is_gaussian=True, values=values)
+
+
+def _adds_up(halves: NoisyMeasurement, nodes: NoisyMeasurement) -> bool:
+    """Whether jointly drawn values of halves have the sums that they must have; independent ones may have any."""
+    return not halves.noise.is_joint or np.array_equal(halves.values.reshape(-1, 2).sum(axis=1), nodes.values)
 
 
 def _nodes_of(tree: HalvingTree, part: NoisyMeasurement, level: int) -> Integers:
     """Return which nodes of a level a part of a block measures."""
     operator = part.nodes
-    if operator is not None and operator.level == level and part.noise.is_joint:
+    if operator is not None and operator.level == level and part.noise.in_block:
         nodes: Integers = operator.chosen
         if tree.is_whole(level)[nodes].all():
             return nodes

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from veilcube.errors import PrivacyError
+from veilcube.laws import BlockGaussian, DiscreteGaussian, Noise
 from veilcube.laws.noise import DiscreteLaplace, JointLaplace, SharpenedLaplace, read_noise
 
 SMALL_SCALES = [Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(7, 2), Fraction(20)]
@@ -143,8 +144,8 @@ def test_text_names_the_law_and_its_exact_scale() -> None:
     assert str(DiscreteLaplace(Fraction(7, 2))) == "discrete Laplace noise of scale 7/2"
 
 
-@pytest.mark.parametrize("kind", [DiscreteLaplace, JointLaplace])
-def test_noise_of_any_kind_is_read_back(kind: type[DiscreteLaplace]) -> None:
+@pytest.mark.parametrize("kind", [DiscreteLaplace, JointLaplace, DiscreteGaussian, BlockGaussian])
+def test_noise_of_any_kind_is_read_back(kind: type[Noise]) -> None:
     assert read_noise(kind(Fraction(7, 2)).to_json()) == kind(Fraction(7, 2))
     sharpened = SharpenedLaplace.of(Fraction(3), Fraction(5))
     assert read_noise(sharpened.to_json()) == sharpened
@@ -152,7 +153,9 @@ def test_noise_of_any_kind_is_read_back(kind: type[DiscreteLaplace]) -> None:
 
 @pytest.mark.parametrize("document", [{}, {"kind": "gaussian", "scale": "1"}, {"kind": ["discrete-laplace"]}], ids=str)
 def test_noise_of_an_unknown_kind_is_not_read(document: dict[str, object]) -> None:
-    with pytest.raises(PrivacyError, match=r'not known here: only "discrete-laplace", .* "discrete-gaussian" can be'):
+    with pytest.raises(
+        PrivacyError, match=r'not known here: only "discrete-laplace", .* "discrete-gaussian", .* can be'
+    ):
         read_noise(document)
 
 

@@ -1,12 +1,13 @@
 """The measured part of a halving tree: which nodes it keeps, and where their values go."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from support.halving_trees import TREES
-from veilcube.laws import DiscreteGaussian, DiscreteLaplace
+from veilcube.laws import BlockGaussian, DiscreteGaussian, DiscreteLaplace
 from veilcube.operators import IdentityOperator, NodeCounts
 from veilcube.polya_tree import MeasuredTree, NodeValues, node_values
 from veilcube.polya_tree.measured_tree import NONE, thinned
@@ -104,10 +105,7 @@ def test_gaussian_noise_is_read_by_its_variance_and_keeps_its_law_in_a_thinned_t
 
 
 def test_gaussian_values_decide_unless_all_of_a_block_is_measured_at_once() -> None:
-    look, block = gaussian(3, [0, 1], 9), [gaussian(2, [0, 1], 5), gaussian(1, [0, 1, 2, 3], 6)]
-    cells = gaussian(0, list(range(8)), 7)
-    decided = [part.decided for part in node_values([look, *block, cells])]
-    assert decided == [True, False, False, False]
-    # Halves of some nodes only are no block, and neither are nodes without their cells.
-    assert all(part.decided for part in node_values([look, gaussian(2, [0, 3], 5), *block[1:], gaussian(0, [0], 7)]))
-    assert all(part.decided for part in node_values([look, *block]))
+    look, cells = gaussian(3, [0, 1], 9), gaussian(0, list(range(16)), 7)
+    block = replace(cells, noise=BlockGaussian(cells.noise.sigma_squared))
+    assert [part.decided for part in node_values([look, cells, block])] == [True, True, False]
+    assert node_values([block])[0].is_normal

@@ -1,6 +1,7 @@
 """Joint noise is read in whole blocks only: anything else in a file is refused in words."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from support.releases import release_of
 from veilcube.errors import PlanError, ReleaseFileError
-from veilcube.laws.noise import DiscreteLaplace, JointLaplace
+from veilcube.laws import BlockGaussian, DiscreteLaplace, JointLaplace
 from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.planner import Tree
 from veilcube.record import NoisyMeasurement, joint_blocks
@@ -90,3 +91,22 @@ def test_joint_noise_is_not_drawn_for_nodes_with_missing_cells() -> None:
     refinement = _Course(np.zeros(13, np.int64), TREE, *[lambda *_: None] * 3)
     with pytest.raises(PlanError, match="each of their positions"):
         refinement.measure_below(3, np.array([1]), [Fraction(1)] * 4)
+
+
+def in_gaussian_block(measured: NoisyMeasurement) -> NoisyMeasurement:
+    return replace(measured, noise=BlockGaussian(measured.noise.parameter))
+
+
+def test_blocks_of_gaussian_noise_are_found_with_their_values_which_need_not_add_up() -> None:
+    parts = [part(2, [0, 2], [4, 5]), *two_blocks()[1:]]
+    (found,) = joint_blocks([in_gaussian_block(one) for one in parts])
+    assert (found.is_gaussian, found.scales) == (True, (9, 8, 7))
+    assert [values.tolist() for values in found.values[1:]] == [[[2, 2], [2, 2]], [[4], [5]]]
+
+
+def test_a_block_with_noise_of_two_kinds_is_refused() -> None:
+    first, *others = two_blocks()
+    with pytest.raises(ReleaseFileError, match="two kinds"):
+        joint_blocks([first, *(in_gaussian_block(one) for one in others)])
+    with pytest.raises(ReleaseFileError, match="remake"):
+        joint_blocks([in_gaussian_block(one) for one in (first, *others[:1])])

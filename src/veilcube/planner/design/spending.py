@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import ClassVar, Protocol
 
-from veilcube.laws import DiscreteGaussian, DiscreteLaplace, JointLaplace, Noise, SharpenedLaplace
+from veilcube.laws import BlockGaussian, DiscreteGaussian, DiscreteLaplace, JointLaplace, Noise, SharpenedLaplace
 from veilcube.planner.design.price import Family
 from veilcube.privacy import GaussianEvent, LaplaceEvent, NoiseEvent, scale_for, sigma_squared_for
 
@@ -97,8 +97,8 @@ class GaussianSpending:
         return DiscreteGaussian(sigma_squared_for(self.rho * share, self.sensitivity_squared))
 
     def joint_law(self, share: Fraction) -> DiscreteGaussian:
-        """Return the same law: levels have independent noise."""
-        return self.law(share)
+        """Return the same law, marked as that of a block: levels have independent noise."""
+        return BlockGaussian(self.law(share).sigma_squared)
 
     def sharper_law(self, before: Noise, share: Fraction) -> DiscreteGaussian:
         """Return the law of a further measurement, independent of the one before."""

@@ -9,7 +9,8 @@ and the upper end for the second make an interval for the count (docs/proofs/int
 
 Where the last measurements were drawn jointly, ``JointReach`` takes the narrower of two bounds on their sum:
 Chebyshev's inequality with its exact variance, and a union bound over the largest nodes that it fills
-(docs/proofs/joint-noise.md).
+(docs/proofs/joint-noise.md). Of a block with Gaussian noise, least squares on the block takes the place of the cells'
+values. Where all noise is Gaussian, noises of several laws add up to one sub-Gaussian sum (``gaussian_blocks``).
 """
 
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ import scipy
 from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimate, Estimates
+from veilcube.analyst.estimate.guaranteed.gaussian_blocks import GaussianReach, sub_gaussian_reach
 from veilcube.analyst.estimate.linear import IdentityEstimate, LeastSquares
 from veilcube.analyst.estimate.partition import blocks_of, is_adaptive
 from veilcube.errors import QueryError
@@ -150,7 +152,7 @@ class _LastMeasurements:
     laws: tuple[Noise, ...]
     first: Integers
     last: Integers
-    joint: JointReach | None
+    joint: JointReach | GaussianReach | None
 
     @classmethod
     def of(cls, record: ReleaseRecord) -> "_LastMeasurements":
@@ -177,8 +179,11 @@ class _LastMeasurements:
         last = np.full((kept.size, len(tree.shape)), -1)
         np.minimum.at(first, numbers, coordinates)
         np.maximum.at(last, numbers, coordinates)
-        joint = JointReach.of(record.measurements, numbers)
-        return cls(tree, numbers, np.concatenate(values)[kept], np.concatenate(law_of)[kept], laws, first, last, joint)
+        joint, measured = _reach_of_blocks(record.measurements, numbers), np.concatenate(values)[kept]
+        if isinstance(joint, GaussianReach):
+            for places, estimates in joint.cells():
+                measured[places] = estimates
+        return cls(tree, numbers, measured, np.concatenate(law_of)[kept], laws, first, last, joint)
 
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         if self.joint is None:
@@ -229,7 +234,7 @@ class _LastMeasurements:
         low = found.below - self._half_widths(found.whole, flags[0], of_joint[0], confidence)
         # Negative noise on the nodes that are cut may leave the upper end below the lower one.
         high = np.maximum(found.above + self._half_widths(found.touched, flags[1], of_joint[1], confidence), low)
-        of_law = [0.0 if noise.is_joint else noise.variance for noise in self.laws]
+        of_law = [0.0 if noise.in_block else noise.variance for noise in self.laws]
         stddev = np.sqrt(found.touched @ np.array(of_law) + of_joint[1])
         return Estimates(0.5 * (low + high), low, high, stddev)
 
@@ -242,9 +247,9 @@ class _LastMeasurements:
         """Return how far the summed noise of so many nodes of each law goes.
 
         Independent noises of one law have an exact half-width; those of several laws share out the probability of an
-        error.
+        error, unless they are Gaussian and a bound on their sum is narrower.
         """
-        alone = [number for number in np.unique(self.law_of) if not self.laws[number].is_joint]
+        alone = [number for number in np.unique(self.law_of) if not self.laws[number].in_block]
         missed, widths = 1.0 - confidence, np.zeros(len(counts))
         if self.joint is not None and is_in is not None:
             # What is known of joint noise are bounds, so it gets half of the probability, or all of it.
@@ -257,7 +262,20 @@ class _LastMeasurements:
                 widths += _reach_of_sharpened(noise, terms, 1.0 - split)
             else:
                 widths += half_widths(noise, terms, split)
-        return widths
+        if any(noise.family == "laplace" for noise in self.laws):
+            return widths
+        parameters = np.array([float(self.laws[number].parameter) for number in alone])
+        return np.minimum(widths, sub_gaussian_reach(counts[:, alone] @ parameters + of_joint, 1.0 - confidence))
+
+
+def _reach_of_blocks(measurements: Sequence[NoisyMeasurement], numbers: Integers) -> JointReach | GaussianReach | None:
+    """Return what is known of the noise of cells in blocks; None without blocks."""
+    blocks = joint_blocks(measurements)
+    if not any(part.is_gaussian for part in blocks):
+        return JointReach.of(measurements, numbers)
+    if not all(part.is_gaussian for part in blocks):
+        raise QueryError("no interval is guaranteed for a release whose blocks have noise of two kinds")
+    return GaussianReach.of(blocks, numbers)
 
 
 class _Touched(NamedTuple):

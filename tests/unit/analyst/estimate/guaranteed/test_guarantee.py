@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support.releases import release_of
+from support.releases import gaussian_release_of, release_of
 from support.seeded import SeededWords
+from veilcube.analyst.estimate.guaranteed.gaussian_blocks import GaussianReach
 from veilcube.analyst.estimate.guaranteed.guarantee import Guarantee, JointReach
 from veilcube.curator.sampling import joint_laplace
 from veilcube.errors import QueryError
@@ -16,7 +17,7 @@ from veilcube.laws.summed_noise import half_widths
 from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.planner import Adaptive, Tree
 from veilcube.query import Workload
-from veilcube.record import NoisyMeasurement
+from veilcube.record import JointBlocks, NoisyMeasurement
 from veilcube.schema import Ordinal, Schema
 
 LINE = Schema([Ordinal("x", 0, 255)])
@@ -63,6 +64,50 @@ def test_the_reach_of_joint_noise_is_the_narrower_of_two_bounds() -> None:
             assert np.mean(np.abs(drawn[:, cells].sum(axis=1)) > found) <= missed + 0.005
     others = np.isin(np.arange(8), [4, 5])[None, :]  # they were measured in another way
     assert joint.reach(others, joint.variance(others), 0.1)[0] == 0.0
+
+
+def test_least_squares_on_gaussian_blocks_is_that_of_a_matrix_with_its_variance() -> None:
+    random = np.random.default_rng(4)
+    parameters = [Fraction(7), Fraction(5), Fraction(3), Fraction(11)]
+    values = tuple(random.integers(-9, 60, (2, 8 >> height)) for height in range(4))
+    reach = GaussianReach.of([JointBlocks(np.array([0, 8]), tuple(parameters), True, values)], np.arange(16))
+    rows = np.concatenate([np.kron(np.eye(8 >> height), np.ones(2**height)) for height in range(4)])
+    precision = np.concatenate([np.full(8 >> height, 1 / float(parameters[height])) for height in range(4)])
+    covariance = np.linalg.inv(rows.T @ (precision[:, None] * rows))
+    ((places, cells),) = reach.cells()
+    for block in range(2):
+        measured = np.concatenate([one[block] for one in values])
+        np.testing.assert_allclose(cells[block], covariance @ rows.T @ (precision * measured))
+    np.testing.assert_array_equal(places.ravel(), np.arange(16))
+    is_in = random.random((5, 16)) < 0.4
+    expected = [sum(query[part] @ covariance @ query[part] for part in np.s_[:8, 8:]) for query in is_in.astype(float)]
+    np.testing.assert_allclose(reach.variance(is_in), expected, rtol=1e-6)
+
+
+def test_guaranteed_intervals_of_rich_lines_with_gaussian_noise_are_near_those_of_least_squares() -> None:
+    schema = Schema([Ordinal("x", 0, 1023)])
+    asked = Workload.random_ranges(schema, 50, seed=1)
+    exact = 800 * (asked.high - asked.low + 1)[:, 0]
+    staged = gaussian_release_of(schema, np.full(1024, 800), "1/2", 3, Tree(refine=True))
+    assert any(part.noise.in_block for part in staged.record.measurements)
+    sure = staged.answer(asked, interval="guaranteed")
+    assert np.mean((sure.low <= exact) & (exact <= sure.high)) >= 0.95
+    plain = gaussian_release_of(schema, np.full(1024, 800), "1/2", 3, Tree(refine=False))
+    widths = [np.mean(one.high - one.low) for one in (sure, plain.answer(asked, estimator="least_squares"))]
+    assert widths[0] < 2 * widths[1]
+
+
+def test_guaranteed_intervals_under_gaussian_noise_hold_on_data_that_are_hostile_to_the_prior() -> None:
+    for schema in (LINE, PLANE):
+        asked = Workload.random_ranges(schema, 40, seed=2)
+        blocks = (tuple(map(slice, *ends)) for ends in zip(asked.low, asked.high + 1, strict=True))
+        exact = np.array([spiky(schema)[block].sum() for block in blocks])
+        held = []
+        for seed in range(25):
+            release = gaussian_release_of(schema, spiky(schema), "1/50", seed, Tree(refine=True))
+            answers = release.answer(asked, interval="guaranteed")
+            held.append(np.mean((answers.low <= exact) & (exact <= answers.high)))
+        assert np.mean(held) >= 0.95
 
 
 def test_scales_that_no_grid_holds_are_bounded() -> None:
