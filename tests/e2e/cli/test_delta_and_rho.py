@@ -136,3 +136,22 @@ def test_budgets_that_are_missing_or_doubled_are_refused(call: Call) -> None:
     done = call("plan", "--useful", "--cells", "10", "--rows", "500", "--error", "0.1", "--delta", "x")
     assert done.code == 10
     assert "--delta is a number" in done.err
+
+
+def test_a_budget_in_rho_pays_the_rho_of_a_pair_whatever_the_noise(call: Call) -> None:
+    assert call("ledger", "create", "b.db", "people", "--rho", "1").code == 0
+    facts = released(call, *PAIR, "--strategy", "identity", "--ledger", "b.db", "--dataset", "people")
+    # Laplace noise of epsilon 1 would cost half of the budget.
+    assert Fraction(str(facts["rho"])) == plan("people.toml", 1, delta=1e-9).rho
+    shown = json.loads(call("ledger", "show", "b.db", "people", "--json").out)
+    assert Fraction(1, 100) < Fraction(shown["datasets"][0]["spent"]) < Fraction(2, 100)
+
+
+def test_gaussian_noise_is_not_charged_to_a_budget_in_epsilon(call: Call) -> None:
+    assert call("ledger", "create", "b.db", "people", "--epsilon", "5").code == 0
+    words = ("release", "people.csv", "--schema", "people.toml", "--out", "r.veil", "--rho", "0.1")
+    done = call(*words, "--ledger", "b.db", "--dataset", "people")
+    assert done.code != 0
+    assert "rho" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not Path("r.veil").exists()
