@@ -14,7 +14,7 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import fftconvolve
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtr
 
 from veilcube.laws import DiscreteGaussian, DiscreteLaplace
 
@@ -23,6 +23,8 @@ from veilcube.laws import DiscreteGaussian, DiscreteLaplace
 SIGMAS = 9
 LEFT_OUT = 1e-10
 MOST_LOSSES = 50_000
+# Noise of a larger sigma is taken as normal, and each of its numbers as if it were half a number further off.
+LARGEST_SUMMED = 500
 # Laplace noise ends after so many scales in sums that converge at least as fast as its mass.
 TAIL_SCALES = 45
 
@@ -32,18 +34,20 @@ class Renyi:
     """Rényi divergences of one order between noise around 0 and around whole numbers, each computed once."""
 
     order: float
-    _known: dict[DiscreteGaussian | DiscreteLaplace, NDArray[np.float64]] = field(default_factory=dict)
+    _known: dict[tuple[DiscreteGaussian | DiscreteLaplace, int], float] = field(default_factory=dict)
 
     def of_shifts(self, law: DiscreteGaussian | DiscreteLaplace, shifts: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the divergence of each shift."""
-        sizes = np.abs(shifts)
-        known = self._known.get(law, np.zeros(1))
-        if sizes.max(initial=0) >= known.size:
-            more = [self._of_shift(law, shift) for shift in range(known.size, int(sizes.max()) + 1)]
-            known = self._known[law] = np.concatenate([known, more])
-        return known[sizes]
+        sizes, places = np.unique(np.abs(shifts), return_inverse=True)
+        for shift in sizes.tolist():
+            if (law, shift) not in self._known:
+                self._known[law, shift] = self._of_shift(law, shift)
+        return np.array([self._known[law, shift] for shift in sizes.tolist()])[places].reshape(shifts.shape)
 
     def _of_shift(self, law: DiscreteGaussian | DiscreteLaplace, shift: int) -> float:
+        if law.family == "gaussian" and law.stddev > LARGEST_SUMMED:
+            # Sums of the terms below around any centre are the same then, but for a part of exp(-2 pi² sigma²).
+            return self.order * shift**2 / (2 * float(law.parameter))
         if law.family == "gaussian":
             # The terms are those of a Gaussian around (1 - order) * shift.
             centre, reach = round((1 - self.order) * shift), _reach(law)
@@ -76,6 +80,11 @@ def _reach(law: DiscreteGaussian) -> int:
 def has_short_loss(shifts: tuple[int, ...], sigma_squared: Fraction) -> bool:
     """Whether the sum of shift times noise takes so few values that its law is computed for each."""
     return 2 * _reach(DiscreteGaussian(sigma_squared)) * sum(shifts) < MOST_LOSSES
+
+
+def is_normal(sigma_squared: Fraction) -> bool:
+    """Whether noise is so large that it is taken as normal."""
+    return sigma_squared > LARGEST_SUMMED**2
 
 
 def hockey_stick(shifts: tuple[int, ...], sigma_squared: Fraction, epsilon: float) -> float:
@@ -137,7 +146,9 @@ class WorstDecisions:
         """Return the probabilities of losses in units of the grid, rounded up, and the first of these losses."""
         key = shifts, sigma_squared
         if key not in self._laws:
-            if len(shifts) == 1 or has_short_loss(shifts, sigma_squared):
+            if is_normal(sigma_squared):
+                self._laws[key] = self._normal_law(shifts, float(sigma_squared))
+            elif len(shifts) == 1 or has_short_loss(shifts, sigma_squared):
                 losses, masses = loss_law(shifts, sigma_squared)
                 places = np.ceil(losses / self._width).astype(np.int64)
                 self._laws[key] = int(places.min()), np.bincount(places - places.min(), weights=masses)
@@ -146,6 +157,14 @@ class WorstDecisions:
                 one, other = (self._rounded_law(part, sigma_squared) for part in (shifts[:half], shifts[half:]))
                 self._laws[key] = one[0] + other[0], np.clip(fftconvolve(one[1], other[1]), 0, 1)
         return self._laws[key]
+
+    def _normal_law(self, shifts: tuple[int, ...], sigma_squared: float) -> tuple[int, NDArray[np.float64]]:
+        """Return the same for normal noise, whose losses are normal, with half a number more of each."""
+        squared = sum(shift**2 for shift in shifts)
+        mean, stddev = (squared + sum(shifts)) / (2 * sigma_squared), np.sqrt(squared / sigma_squared)
+        first, last = (int(np.ceil((mean + side * SIGMAS * stddev) / self._width)) for side in (-1, 1))
+        upto = ndtr((np.arange(first - 1, last + 1) * self._width - mean) / stddev)
+        return first, np.diff(upto)
 
 
 Shifts = tuple[tuple[int, ...], Fraction]
