@@ -136,9 +136,9 @@ class PrivacyStatement:
         )
         promise = (
             f"Zero-concentrated differentially private with rho = {show_fraction(rho)}, and so with epsilon = "
-            f"{show_fraction(self.epsilon)} and delta = {show_fraction(self.delta)}: {self._change} raises the "
-            f"probability of any set of outputs by a factor of at most exp({show_fraction(self.epsilon)}) and "
-            f"{show_fraction(self.delta)} besides, which bounds how likely an output is that tells more. The same rho "
+            f"{show_fraction(self.epsilon)} and delta = {show_fraction(self.delta)}: {self._change} makes any set "
+            f"of outputs at most exp({show_fraction(self.epsilon)}) times as likely, plus {show_fraction(self.delta)}, "
+            "which bounds how likely an output is that tells more. The same rho "
             f"keeps the pairs of epsilon and delta {pairs} and every other on that curve."
         )
         if self.unit.kind == "person":

@@ -144,7 +144,7 @@ def test_words_say_what_delta_bounds_and_further_pairs() -> None:
     assert "Zero-concentrated differentially private with rho = 0.04" in words
     assert f"epsilon = {float(EPSILON):.6g} and delta = 1e-09" in words
     assert "adding or removing one row raises the probability of any set of outputs by a factor of at most" in words
-    assert "1e-09 besides, which bounds how likely an output is that tells more" in words
+    assert "plus 1e-09, which bounds how likely an output is that tells more" in words
     for delta in ("1e-06", "1e-09", "1e-12"):
         assert f"({float(epsilon_for(RHO, delta)):.6g}, {delta})" in words
     assert words.endswith("Not charged to any ledger.")

@@ -163,6 +163,12 @@ def _cost(statement: PrivacyStatement) -> dict[str, str]:
     return cost | {"delta": write_fraction(statement.delta), "rho": write_fraction(statement.rho)}
 
 
+def _noise_of(made: Release) -> str:
+    """Return what was measured, and with which noise, in few words."""
+    family = made.record.measurements[0].noise.family
+    return f"{made.record.plan['strategy']['name']}, {family.capitalize()} noise"  # type: ignore[index]
+
+
 def _report(made: Release, out: Path, as_json: bool) -> None:
     size = out.stat().st_size
     note, warning = note_on(made.privacy), warning_on(made.privacy)
@@ -172,7 +178,7 @@ def _report(made: Release, out: Path, as_json: bool) -> None:
         advice = {"note": note, "warning": warning}
         print_json(facts | cost | advice | {"privacy": made.privacy.to_dict(), "plan": made.plan})
         return
-    say(f"Wrote {out}: {made.schema.cells:,} cells, {show_size(size)}.", "", str(made.privacy))
+    say(f"Wrote {out}: {made.schema.cells:,} cells, {show_size(size)}; {_noise_of(made)}.", "", str(made.privacy))
     if warning is not None:
         say(f"Warning: {warning}")
     if note is not None:

@@ -72,7 +72,7 @@ def refuse_without_price(account: DatasetAccount, statement: PrivacyStatement) -
         raise LedgerError(
             f"dataset '{account.name}' has its budget in epsilon, in which Gaussian noise has no price, because at "
             "every epsilon some output remains that tells more; nothing was charged, so ask without delta and rho, or "
-            "create an account in rho"
+            "create a dataset with a budget in rho"
         )
 
 
