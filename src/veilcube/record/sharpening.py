@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import ReleaseFileError
+from veilcube.laws import Noise
+from veilcube.privacy import LaplaceEvent
 from veilcube.record.measurement import NoisyMeasurement
 from veilcube.system import Integers
 
@@ -52,9 +54,17 @@ def _take_over(
     numbers, starts = np.unique(before[order], return_index=True)
     for number, places in zip(numbers, np.split(order, starts[1:]), strict=True):
         earlier = measurements[number] if number != NONE else None
-        if earlier is None or earlier.noise.is_joint or earlier.noise.parameter != scale or earlier.nodes is None:
+        if earlier is None or earlier.nodes is None or not _is_sharpenable(earlier.noise, scale):
             raise ReleaseFileError("sharpened values of the release do not fit those before them; remake the release")
         kept[number][np.searchsorted(earlier.nodes.chosen, nodes[places])] = False
+
+
+def _is_sharpenable(noise: Noise, scale: Fraction) -> bool:
+    """Whether noise is Laplace noise of this scale of its own: a Gaussian parameter is no scale, whatever its number.
+
+    What is charged for a sharpened value is what was added to the rate before, so that rate must have been charged.
+    """
+    return noise.family == LaplaceEvent.family and not noise.is_joint and noise.parameter == scale
 
 
 def _only(part: NoisyMeasurement, which: NDArray[np.bool_]) -> NoisyMeasurement:

@@ -10,10 +10,21 @@ import pytest
 from support.staged_trees import refined_release
 from veilcube.analyst import open_release
 from veilcube.errors import PrivacyError, ReleaseFileError
+from veilcube.laws import DiscreteGaussian, Noise
 from veilcube.laws.noise import DiscreteLaplace, JointLaplace, SharpenedLaplace
 from veilcube.operators import HalvingTree, IdentityOperator, NodeCounts
 from veilcube.planner import Tree
 from veilcube.polya_tree import node_values
+from veilcube.privacy import (
+    GaussianEvent,
+    LaplaceEvent,
+    Neighbours,
+    PrivacyStatement,
+    PrivacyUnit,
+    SequentialEvent,
+    epsilon_for,
+    rho_of,
+)
 from veilcube.record import History, NoisyMeasurement, ReleaseRecord, drop_superseded
 from veilcube.schema import Ordinal, Schema
 
@@ -22,7 +33,7 @@ TREE = HalvingTree.of(SCHEMA)
 SHARPER = SharpenedLaplace.of(Fraction(6), Fraction(3))
 
 
-def measured(level: int, nodes: list[int], noise: DiscreteLaplace) -> NoisyMeasurement:
+def measured(level: int, nodes: list[int], noise: Noise) -> NoisyMeasurement:
     operator = NodeCounts(TREE, level, len(nodes), np.array(nodes))
     return NoisyMeasurement(operator, 10 * level + np.array(nodes), noise)
 
@@ -60,6 +71,7 @@ def test_without_sharpened_values_all_are_in_force() -> None:
         pytest.param([measured(0, [0], DiscreteLaplace(Fraction(6))), measured(1, [0], SHARPER)], id="other level"),
         pytest.param([measured(1, [0], DiscreteLaplace(Fraction(5))), measured(1, [0], SHARPER)], id="other scale"),
         pytest.param([measured(1, [0], JointLaplace(Fraction(6))), measured(1, [0], SHARPER)], id="joint noise"),
+        pytest.param([measured(1, [0], DiscreteGaussian(Fraction(6))), measured(1, [0], SHARPER)], id="other family"),
         pytest.param([measured(1, [0], DiscreteLaplace(Fraction(6))), *[measured(1, [0], SHARPER)] * 2], id="twice"),
         pytest.param([NoisyMeasurement(IdentityOperator((8,), ("x",)), np.zeros(8, np.int64), SHARPER)], id="cells"),
     ],
@@ -112,6 +124,20 @@ def test_a_file_that_understates_what_was_added_is_refused() -> None:
     parts[number] = replace(part, noise=cheaper)
     with pytest.raises(ReleaseFileError, match="declares"):
         ReleaseRecord(record.schema, record.statement, tuple(parts), record.plan, record.created, record.made_with)
+
+
+def test_a_file_that_sharpens_gaussian_noise_is_refused() -> None:
+    """Noise of sigma² 1/16 costs a rho of 8, and Laplace noise of scale 1/16 one of 128: 120 of them undeclared."""
+    few, added, delta = Fraction(1, 16), Fraction(1000), Fraction(1, 10**9)
+    every_cell = list(range(8))
+    event = SequentialEvent((GaussianEvent(1, few), LaplaceEvent(1, added)))
+    rho, unit = rho_of(event), PrivacyUnit.row()
+    statement = PrivacyStatement(
+        epsilon_for(rho, delta), Neighbours.ADD_REMOVE, unit, event, "made up", delta=delta, rho=rho
+    )
+    parts = measured(0, every_cell, DiscreteGaussian(few)), measured(0, every_cell, SharpenedLaplace.of(few, added))
+    with pytest.raises(ReleaseFileError, match="sharpened"):
+        ReleaseRecord(SCHEMA, statement, parts, {}, "2026-01-01T00:00:00+00:00", "veilcube")
 
 
 def test_nodes_that_hold_only_what_stopped_are_sharpened_at_their_own_level() -> None:
