@@ -10,11 +10,13 @@ from fractions import Fraction
 
 from veilcube.errors import PrivacyError
 from veilcube.privacy.accountant import Currency
-from veilcube.privacy.budget import EpsilonLike, read_epsilon, show_fraction
+from veilcube.privacy.budget import LARGEST_EPSILON, EpsilonLike, read_epsilon, show_fraction
 from veilcube.privacy.zcdp import epsilon_for, pure_epsilon_within, read_delta, read_rho, rho_for
 
 # The delta at which a rho is shown as an epsilon.
 DELTA_SHOWN = Fraction(1, 10**9)
+# Where delta alone covers a rho, its epsilon would be 0, which no statement may promise: it is shown as this.
+_LEAST_SHOWN = Fraction(1, 10**18)
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,11 @@ class Promise:
 
     @classmethod
     def of_rho(cls, rho: Fraction) -> "Promise":
-        """Return the promise of a rho, shown as an epsilon at a delta of 1e-9."""
-        return cls(epsilon_for(rho, DELTA_SHOWN), DELTA_SHOWN, rho, is_in_rho=True)
+        """Return the promise of a rho, shown as an epsilon at a delta of 1e-9; refuses one without such an epsilon."""
+        epsilon = max(epsilon_for(rho, DELTA_SHOWN), _LEAST_SHOWN)
+        if epsilon > LARGEST_EPSILON:
+            raise PrivacyError("rho is so large that it hides nothing; use at most 9e8, for example 0.1")
+        return cls(epsilon, DELTA_SHOWN, rho, is_in_rho=True)
 
     @property
     def is_pure(self) -> bool:

@@ -152,3 +152,11 @@ def test_the_squared_change_of_a_unit_enters_by_its_rows_and_tables() -> None:
     # And in each of six tables: 5 sqrt(6).
     assert sensitivity_l2_squared_of(tables, person, added) == 25 * 6
     assert sensitivity_l2_squared_of(tables, person, replaced) == 25 * 12
+
+
+def test_every_rho_is_told_as_an_epsilon_above_zero_that_statements_can_hold() -> None:
+    assert epsilon_for("1e-18", DELTA_SHOWN) == 0
+    for rho in ("1e-80", "1e-18", "9e8"):
+        assert 0 < Promise.read(rho=rho).epsilon <= 10**9
+    with pytest.raises(PrivacyError, match="rho is so large that it hides nothing"):
+        Promise.read(rho=10**9)
