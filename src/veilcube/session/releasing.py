@@ -34,6 +34,7 @@ from veilcube.privacy import (
     Promise,
     leaves_no_trace,
     paid_for,
+    pure_rho,
     show_fraction,
 )
 from veilcube.query import Workload
@@ -73,6 +74,8 @@ def release(
     """
     account = _open_account(ledger, dataset)
     _check_wishes(plan, strategy, neighbours, analyst)
+    if plan is not None:
+        _refuse_a_waste_of_rho(account, plan)
     read_progress(progress, TableError)
     named = Source.read(source, schema, person, max_rows, table)
     promise = promise_for(account if plan is None else None, epsilon, delta, rho)
@@ -201,6 +204,19 @@ def promise_for(
     if promise is None or account is None or account[0].currency(account[1]) is Currency.EPSILON:
         return promise
     return promise.priced_in_rho()
+
+
+def _refuse_a_waste_of_rho(account: tuple[Ledger, str] | None, ready: Plan) -> None:
+    """Refuse a plan whose pair is kept by Laplace noise of the whole epsilon where its rho would cost far less."""
+    promise = ready.promise
+    if account is None or promise.rho is None or promise.is_in_rho or ready.family != "laplace":
+        return
+    if account[0].currency(account[1]) is Currency.RHO:
+        raise PlanError(
+            f"the plan keeps its epsilon and delta by Laplace noise, which costs a budget in rho "
+            f"{show_fraction(pure_rho(promise.epsilon))} where they cost {show_fraction(promise.rho)}; plan with rho, "
+            "or give epsilon and delta to release and no plan"
+        )
 
 
 def _named_beside(epsilon: EpsilonLike | None, delta: EpsilonLike | None, rho: EpsilonLike | None) -> Promise | None:

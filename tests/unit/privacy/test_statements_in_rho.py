@@ -143,7 +143,7 @@ def test_words_say_what_delta_bounds_and_further_pairs() -> None:
     words = stated().words
     assert "Zero-concentrated differentially private with rho = 0.04" in words
     assert f"epsilon = {float(EPSILON):.6g} and delta = 1e-09" in words
-    assert "adding or removing one row raises the probability of any set of outputs by a factor of at most" in words
+    assert "adding or removing one row makes any set of outputs at most exp(" in words
     assert "plus 1e-09, which bounds how likely an output is that tells more" in words
     for delta in ("1e-06", "1e-09", "1e-12"):
         assert f"({float(epsilon_for(RHO, delta)):.6g}, {delta})" in words
@@ -152,7 +152,7 @@ def test_words_say_what_delta_bounds_and_further_pairs() -> None:
 
 def test_words_say_whom_they_are_about() -> None:
     words = stated(unit=PrivacyUnit.person("patient_id", 3), neighbours="replace").words
-    assert "replacing one person ('patient_id', at most 3 rows of each) (their number is public) raises" in words
+    assert "replacing one person ('patient_id', at most 3 rows of each) (their number is public) makes" in words
     # Two people are one group of two: four times rho.
     assert "should two people share an id, rho for either of them is 0.16." in words
 

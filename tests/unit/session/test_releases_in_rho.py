@@ -2,6 +2,7 @@
 
 import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,18 @@ def test_laplace_noise_that_keeps_a_pair_is_stated_as_pure() -> None:
     made = vc.release(CUBE, epsilon=1, delta=1e-9, strategy="identity")
     assert (made.privacy.epsilon, made.privacy.delta, made.privacy.rho) == (1, 0, None)
     assert "Laplace noise was taken" in str(made.plan["reason"])
+
+
+def test_a_plan_whose_pair_is_kept_by_laplace_noise_does_not_waste_a_budget_in_rho(tmp_path: Path) -> None:
+    ledger = vc.Ledger(tmp_path / "budget.db")
+    ledger.create("ages", rho=1)
+    chosen = vc.plan(SCHEMA, epsilon=1, delta=1e-9, strategy="identity")
+    assert chosen.family == "laplace"
+    with pytest.raises(PlanError, match=r"costs a budget in rho 0\.5 where they cost 0\.0149731"):
+        vc.release(CUBE, plan=chosen, ledger=ledger, dataset="ages")
+    assert ledger.budget("ages").spent == 0
+    vc.release(CUBE, epsilon=1, delta=1e-9, strategy="identity", ledger=ledger, dataset="ages")
+    assert ledger.budget("ages").spent == chosen.rho
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,8 @@ def test_gaussian_noise_is_refused_to_an_account_in_epsilon_and_told_why(book: L
         book.charge("pure", gaussian_statement("1/1000"), purpose="Gaussian")
     assert str(refusal.value) == (
         "dataset 'pure' has its budget in epsilon, in which Gaussian noise has no price, because at every epsilon some "
-        "output remains that tells more; nothing was charged, so ask without delta and rho, or create a dataset with a budget in rho"
+        "output remains that tells more; nothing was charged, so ask without delta and rho, or create "
+        "a dataset with a budget in rho"
     )
     assert book.history("pure") == []
 
