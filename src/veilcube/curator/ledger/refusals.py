@@ -21,6 +21,10 @@ from veilcube.privacy import (
 )
 
 
+# A fraction of more digits is told as a decimal: people type it back.
+DIGITS_TO_TYPE = 20
+
+
 def refuse_other_terms(account: DatasetAccount, asked: DatasetAccount) -> None:
     """Refuse terms that contradict those of an existing account."""
     kept = f"dataset '{account.name}' exists already in the ledger with"
@@ -117,7 +121,7 @@ def short_and_exact(value: Fraction) -> str:
 
 def _largest_that_fits(left: Fraction) -> str:
     """Return the fraction itself, or if it is long to read, a decimal just below it."""
-    if math.log10(left.denominator) + math.log10(max(left.numerator, 1)) < 40:
+    if math.log10(left.denominator) + math.log10(max(left.numerator, 1)) < DIGITS_TO_TYPE:
         return write_fraction(left)
     with localcontext() as context:
         context.prec, context.rounding = 6, ROUND_FLOOR
