@@ -52,9 +52,13 @@ each_relation = pytest.mark.parametrize(
 words = pytest.mark.filterwarnings("ignore:every cell became a region")
 
 
+def words_of(promise: Promise) -> str:
+    return promise.words
+
+
 @every_mechanism
 @each_relation
-@pytest.mark.parametrize("promise", [IN_RHO, LARGE_RHO], ids=lambda promise: promise.words)
+@pytest.mark.parametrize("promise", [IN_RHO, pytest.param(LARGE_RHO, marks=pytest.mark.slow)], ids=words_of)
 def test_renyi_divergences_of_neighbours_stay_within_rho_and_use_it_up(
     member: MechanismMember, neighbours: str, unit: PrivacyUnit, promise: Promise
 ) -> None:
@@ -63,7 +67,7 @@ def test_renyi_divergences_of_neighbours_stay_within_rho_and_use_it_up(
 
 @every_mechanism
 @each_relation
-@pytest.mark.parametrize("promise", [PAIR, LARGE_PAIR], ids=lambda promise: promise.words)
+@pytest.mark.parametrize("promise", [PAIR, pytest.param(LARGE_PAIR, marks=pytest.mark.slow)], ids=words_of)
 def test_the_hockey_stick_divergence_at_epsilon_stays_within_delta(
     member: MechanismMember, neighbours: str, unit: PrivacyUnit, promise: Promise
 ) -> None:
@@ -102,6 +106,7 @@ def test_steps_depend_on_earlier_outputs_only(member: MechanismMember, neighbour
 
 
 @words
+@pytest.mark.slow
 @every_mechanism
 def test_noise_follows_the_declared_law_and_three_percent_less_would_be_noticed(member: MechanismMember) -> None:
     check_drawn_noise(member, seed=11)

@@ -98,6 +98,7 @@ def test_a_release_comes_back_from_its_file_with_its_noise_and_its_promise(name:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_models_learn_from_it_by_the_variance_of_its_noise(name: str) -> None:
     schema, strategy = EVERY[name]
