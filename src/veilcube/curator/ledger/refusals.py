@@ -20,7 +20,6 @@ from veilcube.privacy import (
     write_fraction,
 )
 
-
 # A fraction of more digits is told as a decimal: people type it back.
 DIGITS_TO_TYPE = 20
 
