@@ -19,6 +19,13 @@ class NoiseKey(NamedTuple):
     parameter: Fraction
     sensitivity: int
 
+    @property
+    def event(self) -> "NoiseEvent":
+        """What measuring with this noise does to the data."""
+        return (GaussianEvent if self.family == GaussianEvent.family else LaplaceEvent)(
+            self.sensitivity, self.parameter
+        )
+
 
 @dataclass(frozen=True)
 class LaplaceEvent:

@@ -14,6 +14,7 @@ from veilcube.privacy import (
     GaussianEvent,
     NoiseKey,
     PrivacyStatement,
+    SequentialEvent,
     noise_events,
     unit_sensitivity,
     unit_sensitivity_l2_squared,
@@ -106,26 +107,14 @@ class ReleaseRecord:
             dearest = _dearest_cell(self.steps, *of_unit, currency)
             return self.is_staged and dearest <= float(self._declared_cost) * (1 + ROUNDING)
         needed = [part.needed(unit, neighbours) for part in self.measurements]
-        if _cost(needed, currency) > self._declared_cost:
+        # What no unit can change, such as a public number of rows, reveals nothing.
+        revealed = SequentialEvent(tuple(one.event for one in needed if one.sensitivity))
+        if currency.cost_of(revealed) > self._declared_cost:
             return False
         declared = sorted(event.noise for event in noise_events(self.statement.event))
         if len(needed) == 1:
             return all(event.sensitivity >= needed[0].sensitivity for event in declared)
         return _is_matched(needed, declared)
-
-
-def _cost(needed: Sequence[NoiseKey], currency: Currency) -> Fraction:
-    """Return what measurements reveal together, as the accountants add it up."""
-    laplace = sum((one.sensitivity / one.parameter for one in needed if not _is_gaussian(one)), Fraction(0))
-    if currency is Currency.EPSILON:
-        return laplace
-    return laplace**2 / 2 + sum(
-        (one.sensitivity / one.parameter / 2 for one in needed if _is_gaussian(one)), Fraction(0)
-    )
-
-
-def _is_gaussian(needed: NoiseKey) -> bool:
-    return needed.family == GaussianEvent.family
 
 
 def _is_matched(needed: Sequence[NoiseKey], declared: Sequence[NoiseKey]) -> bool:
