@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from support.dense_axes import all_ranges
+from support.tree_levels import JOBS, TREES, levels
 from veilcube.operators import FlatAxis, MatchedAxis, TreeAxis
-from veilcube.operators.tree.shape import hierarchy_levels, levels_of_fanouts
 from veilcube.planner import Adaptive, Marginals, Plan, Tree, Wavelet, plan
 from veilcube.planner.design import Strategy, price_of
 from veilcube.planner.design.weights import balance_weights, shares
@@ -22,21 +22,6 @@ from veilcube.planner.tree.loops import range_variances
 from veilcube.privacy import rho_of
 from veilcube.query import Workload
 from veilcube.schema import Nominal, Ordinal, Schema
-
-JOBS = Nominal("job", hierarchy={"A": ["a1", "a2", {"AA": ["a3", "a4"]}], "B": ["b"], "C": {"CC": ["c1", "c2"]}})
-
-
-def levels(size: int, *fanouts: int) -> tuple[np.ndarray, ...]:
-    return (*levels_of_fanouts(size, (1, *fanouts)), np.arange(size + 1))
-
-
-TREES = {
-    "binary": levels(16, 2, 2, 2),
-    "of no even size": levels(23, 3, 4),
-    "with runs of one cell in the middle": levels(7, 5),
-    "total and cells": levels(6),
-    "a hierarchy with single children": hierarchy_levels(JOBS.hierarchy, 9),
-}
 
 
 def gaussian_error(schema: Schema, strategy: Strategy, workload: Workload) -> float:

@@ -6,26 +6,10 @@ import numpy as np
 import pytest
 
 from support.dense_axes import all_ranges
-from veilcube.operators.tree.shape import hierarchy_levels, levels_of_fanouts
+from support.tree_levels import TREES, levels
 from veilcube.planner.design.weights import balance_weights, multipliers_of, whole_multipliers
 from veilcube.planner.tree.classes import TreeClasses
 from veilcube.planner.tree.loops import range_variances
-from veilcube.schema import Nominal
-
-JOBS = Nominal("job", hierarchy={"A": ["a1", "a2", {"AA": ["a3", "a4"]}], "B": ["b"], "C": {"CC": ["c1", "c2"]}})
-
-
-def levels(size: int, *fanouts: int) -> tuple[np.ndarray, ...]:
-    return (*levels_of_fanouts(size, (1, *fanouts)), np.arange(size + 1))
-
-
-TREES = {
-    "binary": levels(16, 2, 2, 2),
-    "of no even size": levels(23, 3, 4),
-    "with runs of one cell in the middle": levels(7, 5),
-    "total and cells": levels(6),
-    "a hierarchy with single children": hierarchy_levels(JOBS.hierarchy, 9),
-}
 
 
 def dense_variances(tree: tuple[np.ndarray, ...], theta: np.ndarray, queries: np.ndarray) -> np.ndarray:
