@@ -14,6 +14,7 @@ from .errors import VeilcubeError as VeilcubeError
 from .partitions import grow_regions as grow_regions, smooth as smooth
 from .planner import (
     Adaptive as Adaptive,
+    GroupedTables as GroupedTables,
     Identity as Identity,
     KdTree as KdTree,
     Marginals as Marginals,

@@ -5,7 +5,7 @@ from .counting import (
     Source as Source,
     count as count,
 )
-from .cube import Cube as Cube, Tally as Tally
+from .cube import Cube as Cube, RowList as RowList, Tally as Tally
 from .drafting import draft_schema as draft_schema
 from .ledger import (
     Charge as Charge,
@@ -16,6 +16,10 @@ from .ledger import (
     StoredAnswer as StoredAnswer,
     charge_stands as charge_stands,
 )
-from .mechanisms import LinearMechanism as LinearMechanism, mechanism_for as mechanism_for
+from .mechanisms import (
+    GroupedTablesMechanism as GroupedTablesMechanism,
+    LinearMechanism as LinearMechanism,
+    mechanism_for as mechanism_for,
+)
 from .protected import Desk as Desk, PrivateRows as PrivateRows, ProtectedTable as ProtectedTable
 from .tables import find_files as find_files

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import duckdb
 import numpy as np
@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veilcube.curator.binning import CellRule
-from veilcube.curator.cube import Cube, Tally, require_table
+from veilcube.curator.cube import Cube, RowList, Tally, require_table
 from veilcube.curator.normalising import normalised, person_text
 from veilcube.curator.tables import Engine, Part, Table, add_to_counts, add_to_tables, always, open_table, shielded
 from veilcube.errors import CapacityError, TableError
@@ -143,6 +143,14 @@ class Source(Private):
         self._fold_in(progress, _into_tables(self.schema, tables, starts, counts))
         return Tally(self.schema, tables, counts, self.unit)
 
+    def list_rows(self, progress: Progress | None = None) -> RowList:
+        """List the cell of each row along each attribute, in one pass and without the cube."""
+        columns: list[list[NDArray[np.unsignedinteger[Any]]]] = [[] for _ in self.schema]
+        self._fold_in(progress, _into_lists(self.schema, columns))
+        kinds = [_smallest_kind(size) for size in self.schema.shape]
+        rows = [np.concatenate([np.zeros(0, kind), *parts]) for kind, parts in zip(kinds, columns, strict=True)]
+        return RowList(self.schema, rows, self.unit)
+
     def _fold_in(self, progress: Progress | None, add: _Add) -> None:
         """Stream the rows and hand on each batch."""
         unit = self.unit
@@ -216,6 +224,22 @@ def _into_tables(schema: Schema, tables: Sequence[Axes], starts: NDArray[np.int6
         for position, rule in enumerate(rules):
             rule.fold(batch.column(position), cells[position])
         add_to_tables(cells, axes, sizes, starts, counts)
+
+    return add
+
+
+def _smallest_kind(size: int) -> type[np.unsignedinteger[Any]]:
+    return np.uint8 if size <= 2**8 else np.uint16 if size <= 2**16 else np.uint32 if size <= 2**32 else np.uint64
+
+
+def _into_lists(schema: Schema, columns: list[list[NDArray[np.unsignedinteger[Any]]]]) -> _Add:
+    rules = [CellRule(attribute) for attribute in schema]
+
+    def add(batch: pa.RecordBatch) -> None:
+        for position, (rule, column) in enumerate(zip(rules, columns, strict=True)):
+            cells = np.zeros(batch.num_rows, dtype=np.int64)
+            rule.fold(batch.column(position), cells)
+            column.append(cells.astype(_smallest_kind(schema.shape[position])))
 
     return add
 

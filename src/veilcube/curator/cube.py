@@ -5,6 +5,7 @@ PRIVATE: nothing about their values may reach a repr, a log or an error.
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -119,3 +120,35 @@ class Tally(Private):
 
     def __repr__(self) -> str:
         return f"Tally({len(self._tables)} tables over {len(self._schema)} attributes, exact counts not shown)"
+
+
+class RowList(Private):
+    """The rows of a table as cells, one array for each attribute, where the cube would be too large; silent as well."""
+
+    def __init__(self, schema: Schema, rows: Sequence[NDArray[np.integer[Any]]], unit: PrivacyUnit) -> None:
+        for column in rows:
+            column.setflags(write=False)
+        self._schema, self._rows, self._unit = schema, tuple(rows), unit
+        require_table(self.exact_rows)
+
+    @property
+    def schema(self) -> Schema:
+        """The public description of the table."""
+        return self._schema
+
+    @property
+    def unit(self) -> PrivacyUnit:
+        """Whose presence a release of these rows hides."""
+        return self._unit
+
+    @property
+    def exact_rows(self) -> float:
+        """How many rows there are: private."""
+        return float(len(self._rows[0]))
+
+    def measured_by(self, operator: Operator) -> NDArray[np.int64]:
+        """Return the exact measurements of an operator that needs no cube; only mechanisms may ask."""
+        return operator.apply_to_rows(self._rows)
+
+    def __repr__(self) -> str:
+        return f"RowList({len(self._schema)} attributes, rows not shown)"

@@ -15,6 +15,11 @@ from .base import (
     group_of as group_of,
     union_bound as union_bound,
 )
+from .grouped import (
+    GroupedTablesOperator as GroupedTablesOperator,
+    Grouping as Grouping,
+    read_grouped_tables as read_grouped_tables,
+)
 from .identity import IdentityOperator as IdentityOperator, read_identity as read_identity
 from .marginals import (
     Axes as Axes,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from veilcube.errors import ReleaseFileError
 from veilcube.operators.base import Operator, OperatorReader, unknown_kind
+from veilcube.operators.grouped import read_grouped_tables
 from veilcube.operators.identity import read_identity
 from veilcube.operators.marginals import read_marginals
 from veilcube.operators.partition import read_regions
@@ -16,6 +17,7 @@ _READERS: Mapping[str, OperatorReader] = {
     "marginals": read_marginals,
     "nodes": read_nodes,
     "regions": read_regions,
+    "grouped tables": read_grouped_tables,
 }
 
 

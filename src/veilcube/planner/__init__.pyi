@@ -1,4 +1,9 @@
-from .candidates import fitting_strategy as fitting_strategy, named_strategy as named_strategy
+from .candidates import (
+    LARGEST_CUBE_COUNTED as LARGEST_CUBE_COUNTED,
+    fitting_strategy as fitting_strategy,
+    named_strategy as named_strategy,
+    takes_grouped_tables as takes_grouped_tables,
+)
 from .comparison import Candidate as Candidate
 from .design import (
     FAMILIES as FAMILIES,
@@ -11,6 +16,12 @@ from .design import (
     MeasuredOnce as MeasuredOnce,
     Spending as Spending,
     Strategy as Strategy,
+)
+from .grouped import (
+    FirstLook as FirstLook,
+    GroupedDesign as GroupedDesign,
+    GroupedTables as GroupedTables,
+    choose_tables as choose_tables,
 )
 from .marginals import Marginals as Marginals
 from .partition import Adaptive as Adaptive, AdaptiveDesign as AdaptiveDesign, KdTree as KdTree

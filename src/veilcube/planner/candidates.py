@@ -11,6 +11,7 @@ import numpy as np
 from veilcube.errors import PlanError
 from veilcube.operators import LARGEST_MATCHED, Operator, require_few_tables
 from veilcube.planner.design import Family, Identity, MeasuredOnce, Strategy, default_workload
+from veilcube.planner.grouped import GroupedTables
 from veilcube.planner.marginals import Marginals
 from veilcube.planner.matched import matched_strategies
 from veilcube.planner.partition import Adaptive, KdTree
@@ -26,6 +27,10 @@ FANOUTS: Mapping[Family, tuple[int, ...]] = {"laplace": (4, 8, 16), "gaussian": 
 MOST_PER_CELL = 4
 ALWAYS_AFFORDABLE = 2**22
 MOST_QUERIES_TO_MATCH = 200_000
+# From so many attributes on, questions are about few of them at a time, and tables of few tell more than trees.
+LEAST_ATTRIBUTES = 3
+# Cubes beyond this are not counted for "auto": rows are listed instead.
+LARGEST_CUBE_COUNTED = 2**24
 # Eight tebibytes of counts.
 LARGEST_CUBE = 2**40
 LEAST_CELLS_TO_REFINE, MOST_CELLS_TO_REFINE = 2**6, 2**16
@@ -64,6 +69,7 @@ _NAMED: Mapping[str, Callable[[], Strategy]] = {
     "wavelet": Wavelet,
     "adaptive": Adaptive,
     "kd tree": KdTree,
+    "grouped tables": GroupedTables,
 }
 
 
@@ -88,11 +94,16 @@ def fitting_strategy(wish: Strategy | None, schema: Schema) -> Strategy | None:
     if schema.cells <= LARGEST_CUBE or (wish is not None and wish.counts_tables):
         return wish
     if wish is None:
-        return Marginals(k=min(2, len(schema)))
+        return GroupedTables()
     raise PlanError(
-        f"the cube has {schema.cells:,} cells, more than any machine can count; use strategy='marginals', or coarser "
-        "bins and fewer attributes"
+        f"the cube has {schema.cells:,} cells, more than any machine can count; use strategy='grouped tables' or "
+        "'marginals', or coarser bins and fewer attributes"
     )
+
+
+def takes_grouped_tables(schema: Schema, *, is_given: bool) -> bool:
+    """Whether "auto" takes grouped tables: from three attributes on, and for named questions if there is no cube."""
+    return len(schema) >= LEAST_ATTRIBUTES and (not is_given or schema.cells > LARGEST_CUBE_COUNTED)
 
 
 def candidates_for(
@@ -105,6 +116,9 @@ def candidates_for(
     """
     if strategy is not None:
         return strategy.candidates(schema, workload, family)
+    if takes_grouped_tables(schema, is_given=is_given):
+        found = GroupedTables().candidates(schema, workload, family)
+        return (*found, *_marginals(schema, workload, family)) if is_given else found
     return _all_candidates(schema, workload, family, is_given)
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from veilcube.errors import ReleaseFileError
 from veilcube.laws import Noise
 from veilcube.operators import (
+    GroupedTablesOperator,
     IdentityOperator,
     MarginalsOperator,
     NodeCounts,
@@ -81,6 +82,11 @@ class NoisyMeasurement:
     def tables(self) -> MarginalsOperator | None:
         """The tables of attributes that were counted."""
         return self._of_family(MarginalsOperator)
+
+    @property
+    def grouped(self) -> GroupedTablesOperator | None:
+        """The tables of grouped values that were counted."""
+        return self._of_family(GroupedTablesOperator)
 
     @property
     def cells(self) -> IdentityOperator | None:

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 
 import tomli_w
 
 from veilcube.errors import QueryError, SchemaError, quoted
-from veilcube.schema.attribute import Attribute, read_attribute
+from veilcube.schema.attribute import Attribute, Mask, read_attribute
+from veilcube.schema.impossible import boxes_of, read_impossible
 from veilcube.system import read_path, read_text_file
 
 MAX_BYTES = 16 * 2**20
@@ -47,9 +49,13 @@ def _plain(value: object) -> object:
     return value.isoformat() if isinstance(value, date) else value
 
 
-def write_toml(attributes: Sequence[Mapping[str, object]], path: str | Path | None) -> str:
-    """Return the plain data of attributes as TOML text; with a path, also write it there."""
-    text = "\n".join(_attribute_text(facts) for facts in attributes)
+def write_toml(
+    attributes: Sequence[Mapping[str, object]],
+    impossible: Sequence[Mapping[str, object]],
+    path: str | Path | None,
+) -> str:
+    """Return plain data of attributes and impossible combinations as TOML text; with a path, also write it there."""
+    text = "\n".join([*map(_attribute_text, attributes), *map(_combination_text, impossible)])
     if path is not None:
         try:
             read_path(path, "the path of a schema file", SchemaError).write_text(text, encoding="utf-8")
@@ -84,6 +90,18 @@ def _key_text(name: str) -> str:
     return tomli_w.dumps({name: 0}).removesuffix(" = 0\n")
 
 
+def _combination_text(entry: Mapping[str, object]) -> str:
+    return "[[impossible]]\n" + "".join(f"{_key_text(name)} = {_inline_text(plain)}\n" for name, plain in entry.items())
+
+
+def _inline_text(plain: object) -> str:
+    if isinstance(plain, list):
+        return f"[{', '.join(map(_inline_text, plain))}]"
+    if isinstance(plain, Mapping):
+        return f"{{{', '.join(f'{name} = {_inline_text(value)}' for name, value in plain.items())}}}"
+    return tomli_w.dumps({"plain": plain}).removeprefix("plain = ").removesuffix("\n")
+
+
 # What numpy's arrays can have; cubes of so many attributes exist as marginals only.
 MAX_ATTRIBUTES = 64
 # The columns that stand beside an attribute's labels wherever answers are a table.
@@ -91,7 +109,9 @@ RESERVED_NAMES = ("value", "low", "high", "stddev")
 
 
 class Schema:
-    """An ordered list of attributes with distinct names; immutable.
+    """An ordered list of attributes with distinct names, and what is impossible among their values; immutable.
+
+    Each entry of ``impossible`` names attributes and values, as a query does, that no row of the population combines.
 
     >>> from veilcube.schema import Nominal, Ordinal
     >>> schema = Schema([Ordinal("age", 17, 90), Nominal("sex", ["Female", "Male"])])
@@ -99,9 +119,11 @@ class Schema:
     ((74, 2), 148)
     >>> Schema.from_dict(schema.to_dict()) == schema
     True
+    >>> Schema(schema.attributes, impossible=[{"age": (60, None), "sex": "Female"}])
+    Schema(age (74) x sex (2): 148 cells, 1 impossible combination)
     """
 
-    def __init__(self, attributes: Sequence[Attribute]) -> None:
+    def __init__(self, attributes: Sequence[Attribute], *, impossible: Iterable[Mapping[str, object]] = ()) -> None:
         if not isinstance(attributes, Iterable):
             raise SchemaError("a schema is a list of Ordinal and Nominal attributes")
         attributes = tuple(attributes)
@@ -123,6 +145,7 @@ class Schema:
             raise SchemaError(f"the attribute '{min(repeated)}' is listed twice; give each attribute its own name")
         self._attributes = attributes
         self._positions = {name: position for position, name in enumerate(names)}
+        self._impossible = read_impossible(impossible, attributes, self.axis)
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -143,6 +166,16 @@ class Schema:
     def cells(self) -> int:
         """How many cells the cube has."""
         return prod(self.shape)
+
+    @property
+    def impossible(self) -> tuple[Mapping[str, object], ...]:
+        """The impossible combinations, each as a query for its cells; lists of values are sets."""
+        return tuple(MappingProxyType({one.name: one.condition for one in entry}) for entry in self._impossible)
+
+    @property
+    def impossible_boxes(self) -> tuple[tuple[Mask, ...], ...]:
+        """The impossible combinations, each as one mask per attribute: its cells are those that all masks choose."""
+        return boxes_of(self._impossible, self._attributes)
 
     def axis(self, name: str) -> int:
         """Return the position of an attribute; names are matched exactly, then without regard to case."""
@@ -172,18 +205,26 @@ class Schema:
         return len(self._attributes)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Schema) and self._attributes == other._attributes)
+        if not isinstance(other, Schema):
+            return False
+        return self is other or (self._attributes == other._attributes and self._impossible == other._impossible)
 
     def __hash__(self) -> int:
-        return hash(self._attributes)
+        return hash((self._attributes, self._impossible))
 
     def __repr__(self) -> str:
         axes = " x ".join(f"{attribute.name} ({attribute.size})" for attribute in self._attributes)
-        return f"Schema({axes}: {self.cells:,} cells)"
+        count = len(self._impossible)
+        listed = f", {count:,} impossible combination{'s' * (count > 1)}" if count else ""
+        return f"Schema({axes}: {self.cells:,} cells{listed})"
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
-        return {"attribute": [attribute.to_dict() for attribute in self._attributes]}
+        facts: dict[str, object] = {"attribute": [attribute.to_dict() for attribute in self._attributes]}
+        return facts | ({"impossible": self._plain_impossible()} if self._impossible else {})
+
+    def _plain_impossible(self) -> list[dict[str, object]]:
+        return [{one.name: one.plain for one in entry} for entry in self._impossible]
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> "Schema":
@@ -193,12 +234,16 @@ class Schema:
             raise SchemaError(
                 "a schema file holds [[attribute]] tables; run 'veilcube schema draft TABLE' for a template"
             )
-        unknown = sorted(map(str, set(data) - {"attribute"}))
+        unknown = sorted(map(str, set(data) - {"attribute", "impossible"}))
         if unknown:
             raise SchemaError(
-                f"the schema has unknown parts: {', '.join(unknown)}; only [[attribute]] tables are allowed"
+                f"the schema has unknown parts: {', '.join(unknown)}; "
+                "only [[attribute]] and [[impossible]] tables are allowed"
             )
-        return cls([read_attribute(entry) for entry in entries])
+        impossible = data.get("impossible", [])
+        if not isinstance(impossible, list):
+            raise SchemaError("impossible combinations are a list; begin each with [[impossible]]")
+        return cls([read_attribute(entry) for entry in entries], impossible=impossible)
 
     def fingerprint(self) -> str:
         """Return a short digest that two equal schemas share."""
@@ -208,7 +253,7 @@ class Schema:
 
     def to_toml(self, path: str | Path | None = None) -> str:
         """Return the schema as TOML text; with a path, also write it there."""
-        return write_toml([attribute.to_dict() for attribute in self._attributes], path)
+        return write_toml([attribute.to_dict() for attribute in self._attributes], self._plain_impossible(), path)
 
     @classmethod
     def read(cls, source: "Schema | str | Path") -> "Schema":

@@ -9,22 +9,34 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeAlias
 
 from veilcube.analyst import Release
 from veilcube.curator import (
     WAYS_OUT,
     WORKING_BYTES,
     Cube,
+    GroupedTablesMechanism,
     Ledger,
     LinearMechanism,
     Progress,
     Receipt,
+    RowList,
     Source,
     Tally,
     mechanism_for,
 )
 from veilcube.errors import CapacityError, LedgerError, PlanError, TableError
-from veilcube.planner import DEFAULT_EPSILON, Plan, Strategy, fitting_strategy, make_plan, named_strategy
+from veilcube.planner import (
+    DEFAULT_EPSILON,
+    LARGEST_CUBE_COUNTED,
+    Plan,
+    Strategy,
+    fitting_strategy,
+    make_plan,
+    named_strategy,
+    takes_grouped_tables,
+)
 from veilcube.privacy import (
     Currency,
     EpsilonLike,
@@ -41,6 +53,8 @@ from veilcube.query import Workload
 from veilcube.record import NoisyMeasurement, ReleaseRecord, require_savable
 from veilcube.schema import Schema
 from veilcube.system import read_kind, read_progress, read_text, require_memory
+
+Counted: TypeAlias = Cube | Tally | RowList
 
 
 @leaves_no_trace
@@ -80,11 +94,10 @@ def release(
     named = Source.read(source, schema, person, max_rows, table)
     promise = promise_for(account if plan is None else None, epsilon, delta, rho)
     wishes = (plan, promise, strategy, neighbours, workload)
-    counted: Cube | Tally
-    if not named.is_cube and _counts_tables(plan, strategy, named.schema):
-        # The tables alone are counted, so the cube may be larger than any machine.
+    counted: Counted
+    if not named.is_cube and _counts_tables(plan, strategy, named.schema, is_given=workload is not None):
         chosen = _plan_for(named.schema, named.unit, *wishes)
-        counted = named.count_tables(chosen.design.tables or (), progress)
+        counted = _count_for(chosen, named, progress)
     else:
         counted = named.count(progress)
         chosen = _plan_for(named.schema, named.unit, *wishes)
@@ -102,7 +115,7 @@ def _check_wishes(plan: object, strategy: object, neighbours: object, analyst: o
         read_text(analyst, "the analyst", LedgerError)
 
 
-def _measure(counted: Cube | Tally, chosen: Plan, account: tuple[Ledger, str] | None, analyst: str | None) -> Release:
+def _measure(counted: Counted, chosen: Plan, account: tuple[Ledger, str] | None, analyst: str | None) -> Release:
     """Charge for a plan, and only then carry it out."""
     mechanism = LinearMechanism() if isinstance(counted, Tally) else mechanism_for(chosen)
     statement, parts = mechanism.claim(chosen), chosen.parts
@@ -120,7 +133,7 @@ def _measure(counted: Cube | Tally, chosen: Plan, account: tuple[Ledger, str] | 
         return Release(_record(chosen.schema, chosen, receipt.statement, measurements))
 
 
-def _warn_of_delta(counted: Cube | Tally, chosen: Plan, statement: PrivacyStatement) -> None:
+def _warn_of_delta(counted: Counted, chosen: Plan, statement: PrivacyStatement) -> None:
     """Warn of a delta above 1/rows, where the number of rows is public: rows are exchanged, none comes or goes."""
     is_public = chosen.neighbours is Neighbours.REPLACE and chosen.unit.kind == "row"
     if not is_public or chosen.promise.is_in_rho or statement.delta * round(counted.exact_rows) <= 1:
@@ -134,9 +147,11 @@ def _warn_of_delta(counted: Cube | Tally, chosen: Plan, statement: PrivacyStatem
     )
 
 
-def _carry_out(counted: Cube | Tally, chosen: Plan, receipt: Receipt) -> tuple[NoisyMeasurement, ...]:
+def _carry_out(counted: Counted, chosen: Plan, receipt: Receipt) -> tuple[NoisyMeasurement, ...]:
     if isinstance(counted, Tally):
         return LinearMechanism().measure(counted, chosen, receipt)
+    if isinstance(counted, RowList):
+        return GroupedTablesMechanism().measure(counted, chosen, receipt)
     return mechanism_for(chosen).measure(counted, chosen, receipt)
 
 
@@ -146,11 +161,18 @@ def _out_of_memory(account: tuple[Ledger, str] | None) -> str:
     return f"memory ran out while the noise was drawn, so there is no release{charged}; free some before the next one"
 
 
-def _counts_tables(plan: Plan | None, strategy: Strategy | str | None, schema: Schema) -> bool:
-    """Return whether the tables of a strategy are all that needs to be counted."""
+def _counts_tables(plan: Plan | None, strategy: Strategy | str | None, schema: Schema, *, is_given: bool) -> bool:
+    """Return whether tables of attributes are all that needs to be counted, so that the cube may have any size."""
     wish = plan.strategy if plan is not None else named_strategy(strategy or "auto")
     fitting = fitting_strategy(wish, schema)
-    return fitting is not None and fitting.counts_tables
+    return takes_grouped_tables(schema, is_given=is_given) if fitting is None else fitting.counts_tables
+
+
+def _count_for(chosen: Plan, named: Source, progress: Progress | None) -> Counted:
+    """Count what a plan measures: its tables, or the cube, or where that would be too large the rows."""
+    if chosen.design.tables is not None:
+        return named.count_tables(chosen.design.tables, progress)
+    return named.count(progress) if chosen.schema.cells <= LARGEST_CUBE_COUNTED else named.list_rows(progress)
 
 
 def _record(

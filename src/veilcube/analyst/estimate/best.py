@@ -14,6 +14,7 @@ import numpy as np
 from veilcube.analyst.estimate.base import Estimator, Fit
 from veilcube.analyst.estimate.linear import LeastSquares, wanted_thresholding
 from veilcube.analyst.estimate.marginals import MarginalMaxEntropy
+from veilcube.analyst.estimate.mixture import LatentClasses
 from veilcube.analyst.estimate.partition import Shrunken
 from veilcube.analyst.estimate.polya import Posterior
 from veilcube.operators import BlockSums
@@ -34,10 +35,9 @@ def best_estimator(record: ReleaseRecord, fit: Fit) -> Estimator:
     thresholded = wanted_thresholding(record)
     if thresholded is not None:
         return thresholded if disagreement(record, fit, thresholded) <= MOST_DISAGREEMENT else LeastSquares()
-    if MarginalMaxEntropy().can_read(record):
-        return MarginalMaxEntropy()
-    if Shrunken().can_read(record):
-        return Shrunken()
+    for made_for_it in (LatentClasses(), MarginalMaxEntropy(), Shrunken()):
+        if made_for_it.can_read(record):
+            return made_for_it
     unbiased, posterior = LeastSquares(), Posterior()
     if not unbiased.can_read(record):
         return posterior

@@ -4,6 +4,7 @@ from veilcube.analyst.estimate.base import Estimator, Fit
 from veilcube.analyst.estimate.best import best_estimator
 from veilcube.analyst.estimate.linear import LeastSquares, Nonnegative, Thresholded
 from veilcube.analyst.estimate.marginals import MarginalMaxEntropy
+from veilcube.analyst.estimate.mixture import LatentClasses
 from veilcube.analyst.estimate.partition import Observed, Shrunken
 from veilcube.analyst.estimate.polya import Posterior
 from veilcube.errors import QueryError
@@ -18,6 +19,7 @@ ESTIMATORS: tuple[Estimator, ...] = (
     Shrunken(),
     Observed(),
     MarginalMaxEntropy(),
+    LatentClasses(),
 )
 
 

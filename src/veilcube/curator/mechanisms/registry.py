@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from veilcube.curator.mechanisms.base import Mechanism
+from veilcube.curator.mechanisms.grouped import GroupedTablesMechanism
 from veilcube.curator.mechanisms.linear import IdentityMechanism, LinearMechanism
 from veilcube.curator.mechanisms.partition import AdaptiveMechanism
 from veilcube.curator.mechanisms.staged import StagedTreeMechanism
@@ -18,6 +19,7 @@ _MECHANISMS: Mapping[str, Mechanism] = {
     "wavelet": LinearMechanism(),
     "staged tree": StagedTreeMechanism(),
     "adaptive": AdaptiveMechanism(),
+    "grouped tables": GroupedTablesMechanism(),
 }
 
 

@@ -6,7 +6,7 @@ noise stays exact). Noise of one law is added to every measurement; ``variance_*
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Literal, Protocol, Self, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,12 @@ class Operator(Protocol):
         """Return the exact measurements from the exact counts of some tables of attributes, one after the other.
 
         An operator refuses tables from which it cannot tell what it measures.
+        """
+
+    def apply_to_rows(self, rows: Sequence[NDArray[np.integer[Any]]]) -> NDArray[np.int64]:
+        """Return the exact measurements from rows: the cell of each row along each attribute.
+
+        An operator that needs every cell refuses.
         """
 
     def adjoint(self, measurements: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -111,6 +117,10 @@ class OperatorDefaults:
     def apply_to_tables(self, tables: Sequence[tuple[int, ...]], counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Refuse: no tables are enough."""
         raise other_tables()
+
+    def apply_to_rows(self, rows: Sequence[NDArray[np.integer[Any]]]) -> NDArray[np.int64]:
+        """Refuse: it is applied to the cube."""
+        raise PlanError("this strategy measures the cube of a table, not its rows; count the cube")
 
     @property
     def answers(self) -> LinearAnswers | None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Protocol, TypeAlias
 
+import numpy as np
+
 from veilcube.laws import Noise
 from veilcube.operators import Axes, IdentityOperator, Operator
 from veilcube.planner.design.half_width import AnswerNoise, answer_variances, mean_variance
@@ -113,8 +115,18 @@ class LinearDesign(LeastSquaresErrors):
 
 @lru_cache(maxsize=64)
 def default_workload(schema: Schema) -> Workload:
-    """Return random ranges over all attributes, always the same ones."""
-    return Workload.random_ranges(schema, DEFAULT_QUERIES, seed=0)
+    """Return random ranges, always the same ones: over all of one or two attributes, and over one to three of more.
+
+    People ask about few attributes at a time: a third of the questions narrow one of them, a third two and a third
+    three.
+    """
+    ranges = Workload.random_ranges(schema, DEFAULT_QUERIES, seed=0)
+    if len(schema) < 3:
+        return ranges
+    order = np.random.default_rng(0).permuted(np.tile(np.arange(len(schema)), (DEFAULT_QUERIES, 1)), axis=1)
+    is_narrowed = order < (1 + np.arange(DEFAULT_QUERIES) % 3)[:, np.newaxis]
+    last = np.array(schema.shape, dtype=np.int64) - 1
+    return Workload.ranges(schema, np.where(is_narrowed, ranges.low, 0), np.where(is_narrowed, ranges.high, last))
 
 
 class Strategy(Protocol):

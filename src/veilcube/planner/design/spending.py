@@ -25,6 +25,9 @@ class Spending(Protocol):
     def shares(self, weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """Return the shares of the budget for which noise is inversely proportional to weights."""
 
+    def of_tables(self, summed: int, squared: int) -> "Spending":
+        """Return the same budget for tables whose multipliers, or their squares, add up to so much."""
+
     def law(self, share: Fraction = Fraction(1)) -> Noise:
         """Return the least noise that a share of the budget pays for."""
 
@@ -53,6 +56,10 @@ class LaplaceSpending:
     def shares(self, weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """Return the weights, normalised: scales are inversely proportional to shares of epsilon."""
         return _normalised(weights)
+
+    def of_tables(self, summed: int, squared: int) -> "LaplaceSpending":
+        """Return the budget for tables that a unit changes by the sum of their multipliers."""
+        return LaplaceSpending(self.epsilon, self.sensitivity * summed)
 
     def law(self, share: Fraction = Fraction(1)) -> DiscreteLaplace:
         """Return the least noise that a share of epsilon pays for."""
@@ -91,6 +98,10 @@ class GaussianSpending:
     def shares(self, weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """Return the squared weights, normalised: sigma² is inversely proportional to shares of rho."""
         return _normalised([weight**2 for weight in weights])
+
+    def of_tables(self, summed: int, squared: int) -> "GaussianSpending":
+        """Return the budget for tables that a unit changes, in squares, by the sum of their squared multipliers."""
+        return GaussianSpending(self.rho, self.sensitivity_squared * squared)
 
     def law(self, share: Fraction = Fraction(1)) -> DiscreteGaussian:
         """Return the least noise that a share of rho pays for."""

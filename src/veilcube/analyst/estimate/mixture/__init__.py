@@ -1,0 +1,5 @@
+"""A mixture of independent attributes, fitted to all tables of a release."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

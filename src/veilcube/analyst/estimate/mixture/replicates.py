@@ -1,0 +1,135 @@
+"""How wrong the model's answers are: the whole release is played again on tables whose truth is known.
+
+A table of as many rows is drawn from the model, its tables are counted, noise of the release's own law is added, and a
+model is fitted to them (the parametric bootstrap). What its answers then miss by is what the release's own answers miss
+by, if the table is like the model. Whether it is, is told by what is left unexplained in the measured tables: more than
+in the replayed ones means that the model misses something, which widens the intervals (``errors``).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veilcube.analyst.estimate.mixture.cells import CellSums
+from veilcube.analyst.estimate.mixture.model import Mixture
+from veilcube.analyst.estimate.mixture.observed import Observations
+from veilcube.schema import Region
+from veilcube.system import Floats, Integers
+
+# More rows than this are drawn as so many, each for several: their own spread is then too large, never too small.
+MOST_ROWS = 2**18
+
+
+class Answering(Protocol):
+    """Whatever gives expected counts: a model, corrected cells, or rows."""
+
+    def blocks(self, low: Integers, high: Integers) -> Floats:
+        """Return the count of each block, inclusive indices (questions, attributes)."""
+
+    def groups(self, region: Region, axes: Sequence[int]) -> Floats:
+        """Return the counts inside a region for every combination of values of some attributes."""
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnRows:
+    """Rows that were drawn, each standing for ``weight`` rows."""
+
+    shape: tuple[int, ...]
+    columns: Sequence[Integers]
+    weight: float
+
+    def blocks(self, low: Integers, high: Integers) -> Floats:
+        """Return how many rows lie in each block."""
+        found = np.empty(len(low))
+        last = np.array(self.shape) - 1
+        for row, (begin, end) in enumerate(zip(low, high, strict=True)):
+            inside: NDArray[np.bool_] | None = None
+            for axis in np.flatnonzero((begin > 0) | (end < last)).tolist():
+                column = self.columns[axis]
+                held = (column >= begin[axis]) & (column <= end[axis])
+                inside = held if inside is None else inside & held
+            found[row] = len(self.columns[0]) if inside is None else np.count_nonzero(inside)
+        return found * self.weight
+
+    def groups(self, region: Region, axes: Sequence[int]) -> Floats:
+        """Return how many rows inside a region have each combination of values of some attributes."""
+        shape = tuple(self.shape[axis] for axis in axes)
+        found = np.zeros(int(np.prod(shape, dtype=np.int64)))
+        for box in region.boxes:
+            inside = np.ones(len(self.columns[0]), dtype=np.bool_)
+            for axis, mask in enumerate(box.axes):
+                if mask is not None:
+                    inside &= mask[self.columns[axis]]
+            places = np.ravel_multi_index([self.columns[axis][inside] for axis in axes], shape) if axes else ()
+            found += np.bincount(places, minlength=found.size) if axes else np.count_nonzero(inside)
+        return self.weight * found.reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Replicate:
+    """One replay: what was drawn, and what was fitted to its noisy tables."""
+
+    truth: Answering
+    fitted: Answering
+    observed: Observations
+    exact: list[Floats]
+    model: Mixture
+
+
+Refit = Callable[[Observations, int], tuple[Mixture, Answering]]
+
+
+def replay(
+    observed: Observations, model: Mixture, cells: CellSums | None, refit: Refit, generator: np.random.Generator
+) -> Replicate:
+    """Draw a table from what was estimated, measure it again, and fit a model to that."""
+    rows = max(round(observed.rows), 1)
+    seed = int(generator.integers(2**31))
+    if cells is not None and observed.cells is not None:
+        shares = np.maximum(cells.values, 0.0)
+        counts = generator.multinomial(rows, (shares / shares.sum()).ravel()).reshape(shares.shape).astype(np.float64)
+        drawn: Answering = CellSums(counts)
+        tables = [_table_of_cells(counts, table.axes, table.groups) for table in observed.tables]
+        of_cells = _noisy(counts.reshape(observed.cells.counts.shape), observed.cells.variance, observed, generator)
+    else:
+        number = min(rows, MOST_ROWS)
+        columns = model.draw(number, generator)
+        values = [axis.values_of(column, generator) for axis, column in zip(model.axes, columns, strict=True)]
+        drawn, of_cells = DrawnRows(observed.shape, values, rows / number), None
+        tables = [
+            _table_of_rows(columns, table.axes, table.groups, table.counts.shape) * (rows / number)
+            for table in observed.tables
+        ]
+    noisy = [
+        _noisy(table, one.variance, observed, generator) for table, one in zip(tables, observed.tables, strict=True)
+    ]
+    again = observed.with_counts(noisy, of_cells)
+    refitted, answering = refit(again, seed)
+    return Replicate(drawn, answering, again, tables, refitted)
+
+
+def _noisy(counts: Floats, variance: float, observed: Observations, generator: np.random.Generator) -> Floats:
+    stddev = np.sqrt(variance)
+    if observed.family == "laplace":
+        return np.asarray(counts + generator.laplace(0.0, stddev / np.sqrt(2.0), counts.shape))
+    return np.asarray(counts + generator.normal(0.0, stddev, counts.shape))
+
+
+def _table_of_rows(
+    columns: Sequence[Integers], axes: Sequence[int], groups: Sequence[Integers], shape: tuple[int, ...]
+) -> Floats:
+    places = np.ravel_multi_index([labels[columns[axis]] for axis, labels in zip(axes, groups, strict=True)], shape)
+    return np.bincount(places, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
+
+
+def _table_of_cells(counts: Floats, axes: Sequence[int], groups: Sequence[Integers]) -> Floats:
+    found: Floats = counts.sum(axis=tuple(axis for axis in range(counts.ndim) if axis not in axes))
+    for place, labels in enumerate(groups):
+        ahead = np.moveaxis(found, place, 0)
+        joined = np.zeros((int(labels.max()) + 1, *ahead.shape[1:]))
+        np.add.at(joined, labels, ahead)
+        found = np.moveaxis(joined, 0, place)
+    return found

@@ -1,0 +1,52 @@
+"""Grouped tables: every attribute on its own, then tables over several attributes that these counts suggest.
+
+Claim: a row lies in one cell of every table, so one unit changes the tables of the first step, t of them with
+multiplier 1, by at most t d in L1, where d is its change of one table; and those of the second, whose multipliers add
+up to U, by at most U d. Noise of scale t d / (ε w) on the first costs ε w and noise of scale U d / (ε (1 - w)) on the
+second the rest. Which tables and groups the second counts, and how it divides U among them, depends on the first step's
+noisy counts only: docs/proofs/grouped-tables.md, Theorem 1. Gaussian noise shares out ρ alike, with squared multipliers
+that add up to at most U²: Theorem 2.
+"""
+
+from math import prod
+
+from veilcube.curator.cube import Cube, RowList
+from veilcube.curator.ledger import Receipt
+from veilcube.curator.mechanisms.base import SAMPLERS, MechanismFor, NoiseSampler, claim_for, redeem_for
+from veilcube.planner import FirstLook, GroupedDesign, Plan, choose_tables
+from veilcube.privacy import PrivacyStatement
+from veilcube.record import NoisyMeasurement
+
+PROOFS = {"laplace": "docs/proofs/grouped-tables.md#theorem-1", "gaussian": "docs/proofs/grouped-tables.md#theorem-2"}
+
+
+class GroupedTablesMechanism(MechanismFor[GroupedDesign]):
+    """Measures every attribute, chooses tables from what it published, and measures those."""
+
+    design = GroupedDesign
+    planned_by = "GroupedTables()"
+
+    def claim(self, plan: Plan) -> PrivacyStatement:
+        """Return the promise: the plan's, by two measurements of which the second follows from the first."""
+        return claim_for(plan, PROOFS)
+
+    def words_to_measure(self, plan: Plan) -> int:
+        """Return the size of the largest tables that may be chosen, with their noise and what is summed up for them."""
+        return sum(2 * prod(part.measurement_shape) for part, _ in plan.parts) + 2 * min(plan.schema.cells, 2**24)
+
+    def measure(
+        self, cube: Cube | RowList, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler | None = None
+    ) -> tuple[NoisyMeasurement, ...]:
+        """Return both measurements; the charge is redeemed before the first random bit."""
+        redeem_for(receipt, self.claim(plan))
+        design, draw = self.design_of(plan), draw_noise or SAMPLERS[plan.family]
+        of_attributes, of_tables = design.laws(plan)
+        values = draw(of_attributes.parameter, design.first.measurement_shape)
+        values += cube.measured_by(design.first)
+        first = NoisyMeasurement(design.first, values, of_attributes)
+        # From here on the attributes are only read as they are published.
+        look = FirstLook.of(design.first, first.values)
+        chosen = choose_tables(plan.schema, look, of_tables.stddev, plan.family)
+        counts = draw(of_tables.parameter, chosen.measurement_shape)
+        counts += cube.measured_by(chosen)
+        return first, NoisyMeasurement(chosen, counts, of_tables)

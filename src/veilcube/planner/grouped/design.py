@@ -1,0 +1,245 @@
+"""The design of grouped tables: what is measured in two steps, and the error that is planned with.
+
+The first step counts every attribute on its own, long ones at several resolutions; the second the tables over several
+attributes that the first suggests (``choosing``). Shares of the budget follow from public facts; how the second step
+divides its share, and which groups it counts, from what the first published.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import ClassVar
+
+import numpy as np
+
+from veilcube.errors import PlanError
+from veilcube.laws import Noise
+from veilcube.operators import (
+    GroupedTablesOperator,
+    Grouping,
+    LinearAnswers,
+    Moments,
+    NeighbourName,
+    OperatorDefaults,
+)
+from veilcube.planner.design import (
+    Family,
+    LeastSquaresErrors,
+    Parts,
+    Planned,
+    Spending,
+)
+from veilcube.planner.grouped.choosing import LADDER, MOST_CELLS, MOST_TRIPLES, UNITS
+from veilcube.privacy import Event, SequentialEvent
+from veilcube.schema import Region, Schema
+from veilcube.system import Floats, Integers
+
+# The share of the first step, in thousandths: so much for each attribute, within bounds. Many attributes have so many
+# tables that their own counts tell more of each; of few, the tables tell it.
+PERMILLE_AN_ATTRIBUTE, LEAST_PERMILLE, MOST_PERMILLE = 20, 100, 400
+# Attributes longer than this are also counted in runs of RUN values, so that ranges do not sum up many noises.
+LONG, RUN = 128, 16
+# Into how many groups the error is planned with, for tables over 2, 3 and more attributes.
+PLANNED_GROUPS = {1: 64, 2: 16, 3: 8}
+# What is planned for the tables of each number of attributes in the second step, cells last.
+PLANNED_SHARES = {2: 0.55, 3: 0.3, 0: 0.15}
+
+
+def first_share(attributes: int) -> Fraction:
+    """Return the share of the budget that the counts of every attribute on its own have."""
+    return Fraction(min(max(PERMILLE_AN_ATTRIBUTE * attributes, LEAST_PERMILLE), MOST_PERMILLE), 1000)
+
+
+def first_tables(schema: Schema) -> GroupedTablesOperator:
+    """Return what the first step counts: every value of every attribute, and runs of values of long ones."""
+    labelled: list[tuple[int, Integers]] = []
+    for axis, size in enumerate(schema.shape):
+        labelled.append((axis, np.arange(size)))
+        width = RUN
+        while size > LONG and size // width >= RUN // 2:
+            labelled.append((axis, np.arange(size) // width))
+            width *= RUN
+    tables = [(number,) for number in range(len(labelled))]
+    return GroupedTablesOperator.of(schema.shape, labelled, tables, [1] * len(tables))
+
+
+@dataclass(frozen=True)
+class GroupedDesign(LeastSquaresErrors):
+    """Every attribute first, with a share of the budget, then the tables that these counts suggest."""
+
+    schema: Schema
+    # By how much answers may be counted on to be better than planned (docs/benchmarks.md, many attributes).
+    gain: ClassVar[float] = 3.0
+
+    @property
+    def share(self) -> Fraction:
+        """The share of the budget that the first step has."""
+        return first_share(len(self.schema))
+
+    @cached_property
+    def first(self) -> GroupedTablesOperator:
+        """What the first step counts."""
+        return first_tables(self.schema)
+
+    def laws(self, plan: Planned) -> tuple[Noise, Noise]:
+        """Return the noise of both steps."""
+        first, second = self._spendings(plan)
+        return first.law(self.share), second.law(1 - self.share)
+
+    def event(self, plan: Planned) -> Event:
+        """Return what is done: two measurements, the second chosen from the output of the first."""
+        first, second = self._spendings(plan)
+        return SequentialEvent((first.event(self.share), second.event(1 - self.share)))
+
+    def _spendings(self, plan: Planned) -> tuple[Spending, Spending]:
+        tables = len(self.first.tables)
+        return plan.step_spending.of_tables(tables, tables), plan.step_spending.of_tables(UNITS, UNITS**2)
+
+    def measured(self, plan: Planned) -> Parts:
+        """Return the largest measurements that may be published."""
+        first, second = self.laws(plan)
+        return [(self.first, first), (largest_tables(self.schema), second)]
+
+
+def largest_tables(schema: Schema) -> GroupedTablesOperator:
+    """Return more than the second step ever counts: all that it chooses among, as finely as it may be."""
+    sizes, axes = schema.shape, range(len(schema))
+    groupings = tuple(Grouping(axis, min(size, LADDER[-1])) for axis, size in enumerate(sizes))
+    tables: list[tuple[int, ...]] = list(combinations(axes, 2))
+    if comb(len(axes), 3) <= MOST_TRIPLES:
+        tables += [tuple(len(axes) + axis for axis in table) for table in combinations(axes, 3)]
+        groupings += tuple(Grouping(axis, min(size, LADDER[-1] // 8)) for axis, size in enumerate(sizes))
+    if schema.cells <= MOST_CELLS or len(axes) == 1:
+        shift = len(groupings)
+        groupings += tuple(Grouping(axis, size) for axis, size in enumerate(sizes))
+        tables.append(tuple(shift + axis for axis in axes))
+    each = max(UNITS // len(tables), 1)
+    return GroupedTablesOperator(sizes, groupings, tuple(tables), (each,) * len(tables))
+
+
+@dataclass(frozen=True)
+class PlannedTables(OperatorDefaults):
+    """Both steps as one map, for the error that is planned: each question is answered by the groups that it meets.
+
+    A question that narrows k attributes is taken to sum up the groups of their table, 64, 16 or 8 to an attribute, that
+    it meets. That is more noise than the answers will have, which read all tables together, but the groups that are
+    measured, and what is not seen of single values, are known only with the data.
+    """
+
+    cell_shape: tuple[int, ...]
+    multipliers: tuple[tuple[int, int], ...]  # by the number of attributes; 0 stands for the cells
+    dimensions: tuple[str, ...] = ("row",)
+
+    @classmethod
+    def of(cls, schema: Schema, family: Family) -> "PlannedTables":
+        """Return the map with the multipliers that are planned for a family of noise."""
+        attributes, share = len(schema), float(first_share(len(schema)))
+        kept = dict(PLANNED_SHARES)
+        if comb(attributes, 3) > MOST_TRIPLES or attributes < 3:
+            del kept[3]
+        if schema.cells > MOST_CELLS and attributes > 1:
+            del kept[0]
+        if attributes < 2:
+            del kept[2]
+        whole = sum(kept.values())
+        shares = {1: share} | {order: (1 - share) * part / whole for order, part in kept.items()}
+        counts = {order: comb(attributes, order) for order in shares} | {0: 1}
+        each = {order: part / counts[order] for order, part in shares.items()}
+        weights = each if family == "laplace" else {order: part**0.5 for order, part in each.items()}
+        return cls(schema.shape, tuple((order, max(round(UNITS * part), 1)) for order, part in weights.items()))
+
+    @property
+    def measurement_shape(self) -> tuple[int, ...]:
+        """As many rows as there are values of attributes; tables come with the data."""
+        return (sum(self.cell_shape),)
+
+    @property
+    def words_to_apply(self) -> int:
+        """Nothing is applied."""
+        return 0
+
+    @property
+    def answers(self) -> LinearAnswers:
+        """Itself: the noise of an answer is told in rows."""
+        return self
+
+    @cached_property
+    def _of_order(self) -> dict[int, int]:
+        return dict(self.multipliers)
+
+    def apply(self, cells: Integers) -> Integers:
+        """Refuse: errors are planned with it, and nothing is measured."""
+        raise _only_planned()
+
+    def adjoint(self, measurements: Floats) -> Floats:
+        """Refuse: errors are planned with it, and nothing is measured."""
+        raise _only_planned()
+
+    def solve(self, measurements: Integers) -> Floats:
+        """Refuse: errors are planned with it, and nothing is measured."""
+        raise _only_planned()
+
+    def noise_weights(self, query: Floats) -> Floats:
+        """Refuse: which groups answer a query is known only with the data."""
+        raise _only_planned()
+
+    def sensitivity(self, neighbours: NeighbourName) -> int:
+        """Return the sum of all multipliers; twice that for an exchanged row."""
+        summed = sum(times * self._tables(order) for order, times in self.multipliers)
+        return summed if neighbours == "add-remove" else 2 * summed
+
+    def sensitivity_l2_squared(self, neighbours: NeighbourName) -> int:
+        """Return the same for the squares of the multipliers."""
+        summed = sum(times**2 * self._tables(order) for order, times in self.multipliers)
+        return summed if neighbours == "add-remove" else 2 * summed
+
+    def _tables(self, order: int) -> int:
+        return comb(len(self.cell_shape), order)
+
+    def variance_of_rectangles(self, low: Integers, high: Integers) -> Floats:
+        """Return the variance of the answer to each block, in units of the noise's."""
+        return self.moments_of_rectangles(low, high).second
+
+    def variance_of_region(self, region: Region) -> float:
+        """Return the variance of the answer to a region, its boxes one by one."""
+        return float(self.moments_of_region(region).second)
+
+    def moments_of_rectangles(self, low: Integers, high: Integers) -> Moments:
+        """Return the moments of the noise weights of each block."""
+        return self._moments(np.maximum(high - low + 1, 0).astype(np.float64))
+
+    def moments_of_region(self, region: Region) -> Moments:
+        """Return the moments of the noise weights of a region, its boxes one by one."""
+        lengths = np.array([box.sizes for box in region.boxes], dtype=np.float64).reshape(-1, len(self.cell_shape))
+        each = self._moments(lengths)
+        return Moments(*(np.asarray(powers.sum()) for powers in (each.second, each.fourth, each.sixth)))
+
+    def _moments(self, lengths: Floats) -> Moments:
+        sizes = np.array(self.cell_shape, dtype=np.float64)
+        is_narrowed = lengths < sizes
+        attributes = np.maximum(is_narrowed.sum(axis=1), 1)
+        largest = max(order for order, _ in self.multipliers)
+        second, fourth, sixth = np.full((3, len(lengths)), np.inf)
+        for order, times in self.multipliers:
+            noises = lengths.prod(axis=1)
+            if order:
+                groups = np.minimum(sizes, PLANNED_GROUPS[order])
+                met = np.minimum(np.minimum(lengths * groups / sizes + 1, groups), lengths)
+                met = np.where(is_narrowed, met, 1.0).prod(axis=1)
+                # More attributes than any table has: about as the part that a table has of them.
+                is_told = (attributes == order) | ((attributes > order) & (order == largest))
+                noises = np.where(is_told, met ** (order / np.maximum(attributes, order)), np.inf)
+            is_better = noises / float(times) ** 2 < second
+            for powers, power in ((second, 2), (fourth, 4), (sixth, 6)):
+                powers[is_better] = noises[is_better] / float(times) ** power
+        return Moments(second, fourth, sixth)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plain data that describes it."""
+        return {"kind": "planned tables", "multipliers": [list(pair) for pair in self.multipliers]}
+
+
+def _only_planned() -> PlanError:
+    return PlanError("the tables of this strategy are chosen when it is carried out; release the table first")
