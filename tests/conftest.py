@@ -1,4 +1,7 @@
-"""What holds for every test: an interruption interrupts, however the tests were started, and noise is repeatable."""
+"""What holds for every test: an interruption interrupts, however the tests were started, and noise is repeatable.
+
+No test keeps fits of models, or reads those of others: what a test finds is made by the code that it tests.
+"""
 
 import os
 import signal
@@ -14,6 +17,9 @@ from support.repeatable import SEED_VARIABLE, RepeatableKeys
 # A shell starts what it runs in the background with interruptions ignored, and every child inherits that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Children inherit it; tests of the folder itself name one of their own.
+os.environ["VEILCUBE_CACHE"] = ""
 
 # Another seed tries every test with other noise: one that fails then asks for more than 95% intervals promise.
 KEYS = RepeatableKeys(os.environ.get(SEED_VARIABLE, "0"))

@@ -6,7 +6,7 @@ was sharpened is its successor plus noise that does not depend on the table (doc
 it adds nothing to the sum.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -15,12 +15,20 @@ import pytest
 from numpy.typing import NDArray
 
 from conformance.checks import ROUNDING, Draw, largest_log_ratio, measure, plan_of, sharper_scale
+from conformance.chosen_tables import every_choice, every_partition
 from conformance.members import MechanismMember
 from conformance.small_tables import SCHEMAS, cube_of, neighbour_pairs
 from support.seeded import SeededWords
 from veilcube.curator.cube import Cube
-from veilcube.curator.mechanisms import AdaptiveMechanism, partition as adaptive, staged as staged_tree
+from veilcube.curator.mechanisms import (
+    AdaptiveMechanism,
+    GroupedTablesMechanism,
+    grouped as grouped_tables,
+    partition as adaptive,
+    staged as staged_tree,
+)
 from veilcube.curator.sampling import discrete_gaussian, discrete_laplace, joint_laplace, sharpened_laplace
+from veilcube.operators import Operator
 from veilcube.planner import Plan
 from veilcube.privacy import PrivacyUnit, epsilon_of
 from veilcube.privacy.event import noise_events
@@ -28,6 +36,8 @@ from veilcube.record import NoisyMeasurement, drop_superseded
 from veilcube.schema import Schema
 
 PAIRS_REPLAYED = 25
+# How often grouped tables choose for themselves, beside all that they might choose.
+OWN_CHOICES = 3
 SEEDED: dict[str, Callable[..., NDArray[np.int64]]] = {"laplace": discrete_laplace, "gaussian": discrete_gaussian}
 
 
@@ -94,22 +104,27 @@ def check_steps_of_plan(member: MechanismMember, chosen: Plan, seed: int, pairs:
     tables, left, right = neighbour_pairs(str(chosen.neighbours), unit.max_rows)
     for number in np.random.default_rng(seed).choice(left.size, size=pairs, replace=False):
         ours, theirs = (cube_of(schema, tables[side[number]], unit) for side in (left, right))
-        recorder = RecordedNoise(seed + int(number), chosen.family)
-        published = measure(member, ours, chosen, recorder)
-        declared = [Draw(part.noise.parameter, part.values.shape) for part in published]
-        assert declared == recorder.draws, "noise is not declared as it was drawn"
-        replay = ReplayedNoise(published, theirs)
-        again = measure(member, theirs, chosen, replay)
-        assert replay.is_used_up, "less is published about a neighbour after the same outputs"
-        for one, other in zip(published, again, strict=True):
-            np.testing.assert_array_equal(one.values, other.values)
-            assert nodes_of(one) == nodes_of(other), "which nodes are measured depends on more than outputs"
+        check_steps_of_pair(member, chosen, ours, theirs, seed + int(number))
 
 
-def nodes_of(part: NoisyMeasurement) -> tuple[str, tuple[int, ...]]:
-    """Return which rows a part measures: what its operator says of itself, and its nodes or regions if it has any."""
-    chosen = getattr(part.operator, "chosen", np.zeros(0))
-    return str(part.operator.to_dict()), tuple(chosen.ravel().tolist())
+def check_steps_of_pair(member: MechanismMember, chosen: Plan, ours: Cube, theirs: Cube, seed: int) -> None:
+    """The same for one pair of neighbours."""
+    recorder = RecordedNoise(seed, chosen.family)
+    published = measure(member, ours, chosen, recorder)
+    declared = [Draw(part.noise.parameter, part.values.shape) for part in published]
+    assert declared == recorder.draws, "noise is not declared as it was drawn"
+    replay = ReplayedNoise(published, theirs)
+    again = measure(member, theirs, chosen, replay)
+    assert replay.is_used_up, "less is published about a neighbour after the same outputs"
+    for one, other in zip(published, again, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+        assert nodes_of(one) == nodes_of(other), "which nodes are measured depends on more than outputs"
+
+
+def nodes_of(part: NoisyMeasurement) -> tuple[str, str]:
+    """Return which rows a part measures: what its operator says of itself, and its nodes, regions or groups if any."""
+    arrays = {name: array.tolist() for name, array in part.operator.arrays().items()}
+    return str(part.operator.to_dict()), str(arrays)
 
 
 @dataclass
@@ -141,22 +156,21 @@ class ScriptedStops:
         return [*kept[:-1], True] if kept else None
 
 
-def every_partition(cells: int) -> Iterator[NDArray[np.int64]]:
-    """List all partitions of some cells, as labels in the order of their first cells."""
-    labels = [[0]]
-    for _ in range(1, cells):
-        labels = [[*before, label] for before in labels for label in range(max(before) + 2)]
-    return (np.array(partition) for partition in labels)
-
-
 def every_course(member: MechanismMember, schema: Schema, chosen: Plan) -> Iterator[tuple[NoisyMeasurement, ...]]:
-    """Carry out a mechanism once for everything that it may decide: all patterns of stops, or all partitions."""
+    """Carry out a mechanism once for everything that it may decide: all patterns of stops, partitions, or tables."""
     cube = cube_of(schema, (0, 1, 1, 4), chosen.unit)
     if isinstance(member.mechanism, AdaptiveMechanism):
         for labels in every_partition(schema.cells):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(adaptive, "_chosen_regions", lambda *_, found=labels: found.reshape(schema.shape))
                 yield measure(member, cube, chosen, RecordedNoise(1, chosen.family))
+        return
+    if isinstance(member.mechanism, GroupedTablesMechanism):
+        for tables in every_choice(schema, chosen.family):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(grouped_tables, "choose_tables", lambda *_, found=tables: found)
+                yield measure(member, cube, chosen, RecordedNoise(1, chosen.family))
+        yield from (measure(member, cube, chosen, RecordedNoise(seed, chosen.family)) for seed in range(OWN_CHOICES))
         return
     script: list[bool] | None = []
     seen = set()
@@ -189,22 +203,30 @@ def losses(member: MechanismMember, schema: Schema, chosen: Plan) -> Losses:
     differences = np.unique(counts[left] - counts[right], axis=0)
     rows = np.eye(counts.shape[1], dtype=np.int64)
     known: dict[tuple[int, Fraction], float] = {}
-    found = [
-        [_loss(published, change.reshape(schema.shape), known) for change in np.concatenate([differences, rows])]
-        for published in every_course(member, schema, chosen)
-    ]
-    table = np.array(found)
+    changes = np.concatenate([differences, rows])
+    table = np.array(
+        [losses_of_changes(published, changes, known) for published in every_course(member, schema, chosen)]
+    )
     return Losses(table[:, : len(differences)], table[:, len(differences) :])
 
 
-def _loss(
-    published: tuple[NoisyMeasurement, ...], change: NDArray[np.int64], known: dict[tuple[int, Fraction], float]
-) -> float:
-    return sum(
-        largest_log_ratio(int(shift), part.noise.scale, known)
-        for part in drop_superseded(published)
-        for shift in part.operator.apply(change).ravel()
-    )
+def losses_of_changes(
+    published: tuple[NoisyMeasurement, ...], changes: NDArray[np.int64], known: dict[tuple[int, Fraction], float]
+) -> NDArray[np.float64]:
+    """Return the largest log-ratio of outputs for each change of the table, of one course."""
+    found = np.zeros(len(changes))
+    for part in drop_superseded(published):
+        shifts = changes @ matrix_of(part.operator).T
+        sizes, places = np.unique(shifts, return_inverse=True)
+        ratios = np.array([largest_log_ratio(int(shift), part.noise.scale, known) for shift in sizes])
+        found += ratios[places].reshape(shifts.shape).sum(axis=1)
+    return found
+
+
+def matrix_of(operator: Operator) -> NDArray[np.int64]:
+    """Return the matrix of an operator, with a column for each cell."""
+    cells = np.eye(int(np.prod(operator.cell_shape)), dtype=np.int64).reshape(-1, *operator.cell_shape)
+    return np.stack([operator.apply(cell).ravel() for cell in cells], axis=1)
 
 
 def check_losses(member: MechanismMember, epsilon: str, neighbours: str, unit: PrivacyUnit) -> None:
@@ -212,8 +234,22 @@ def check_losses(member: MechanismMember, epsilon: str, neighbours: str, unit: P
     for schema in SCHEMAS:
         chosen = plan_of(member, schema, epsilon, neighbours, unit)
         worst = losses(member, schema, chosen).of_pairs.max(axis=1)
+        least = float(chosen.epsilon) * (1 - idle_share(member, chosen))
         assert worst.max() <= float(chosen.epsilon) + ROUNDING, f"log-ratio {worst.max()} exceeds epsilon {epsilon}"
-        assert worst.max() >= float(chosen.epsilon) - ROUNDING, f"log-ratio {worst.max()} leaves budget unspent"
+        assert worst.max() >= least - ROUNDING, f"log-ratio {worst.max()} leaves budget unspent"
+
+
+def idle_share(member: MechanismMember, chosen: Plan) -> float:
+    """Return the share of the budget for what an exchanged row leaves as it is: all rows, if these are counted.
+
+    Whoever counts them is charged for it all the same.
+    """
+    if not isinstance(member.mechanism, GroupedTablesMechanism) or str(chosen.neighbours) == "add-remove":
+        return 0.0
+    first, power = chosen.design.first, 1 if chosen.family == "laplace" else 2
+    prices = [times**power for times in first.multipliers]
+    idle = [price for price, table in zip(prices, first.tables, strict=True) if first.sizes(table) == (1,)]
+    return float(chosen.design.share) * sum(idle) / sum(prices)
 
 
 def check_every_path_spends_all(member: MechanismMember, epsilon: str) -> None:
@@ -229,9 +265,21 @@ def check_event(member: MechanismMember, neighbours: str, unit: PrivacyUnit) -> 
     for schema in SCHEMAS:
         chosen = plan_of(member, schema, "2/3", neighbours, unit)
         claim = member.mechanism.claim(chosen)
-        drawn = {part.noise.charged for course in every_course(member, schema, chosen) for part in course}
-        assert {event.scale for event in noise_events(claim.event)} == drawn
-        assert {event.sensitivity for event in noise_events(claim.event)} == {chosen.step_sensitivity}
+        drawn = largest_columns(part for course in every_course(member, schema, chosen) for part in course)
+        stated = {(event.scale, event.sensitivity) for event in noise_events(claim.event)}
+        assert stated == {(scale, chosen.step_sensitivity * most) for scale, most in drawn.items()}
         assert epsilon_of(claim.event) == claim.epsilon == chosen.epsilon
         assert (claim.unit, claim.neighbours) == (unit, chosen.neighbours)
         assert claim.proof.startswith("docs/proofs/")
+
+
+def largest_columns(parts: Iterable[NoisyMeasurement]) -> dict[Fraction, int]:
+    """Return by how much a row changes, at most, all that has noise of one scale: once for each table that counts it.
+
+    Parts of disjoint cells, such as the nodes of a tree, are one measurement for whoever is in one of them.
+    """
+    found: dict[Fraction, int] = {}
+    for part in parts:
+        most = int(np.abs(matrix_of(part.operator)).sum(axis=0).max())
+        found[part.noise.charged] = max(found.get(part.noise.charged, 0), most)
+    return found

@@ -26,6 +26,8 @@ from veilcube.schema import Ordinal, Schema
 # exp(-40) of the probability, and the log-ratio of discrete Laplace laws is constant beyond the two centres, so the
 # largest ratio is attained inside.
 TAIL_SCALES = 40
+# Of noise so large that its outputs cannot be listed, those between the centres and this many beyond them are.
+MOST_OUTPUTS = 2**20
 ROUNDING = 1e-9
 
 
@@ -134,7 +136,7 @@ def largest_log_ratio(shift: int, scale: Fraction, known: dict[tuple[int, Fracti
     """Return max over integers y of log P(y) - log P(y - shift), by enumeration up to the stated tail."""
     if (shift, scale) not in known:
         law = DiscreteLaplace(scale)
-        reach = int(TAIL_SCALES * scale) + abs(shift) + 1
+        reach = min(int(TAIL_SCALES * scale), MOST_OUTPUTS) + abs(shift) + 1
         outputs = np.arange(-reach, reach + 1)
         known[shift, scale] = float(np.max(law.log_pmf(outputs) - law.log_pmf(outputs - shift)))
     return known[shift, scale]

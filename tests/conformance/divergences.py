@@ -9,7 +9,7 @@ whole number, the sum of shift times noise: its law is computed by convolution.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import ceil
+from math import ceil, expm1, log, tanh
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ from veilcube.laws import DiscreteGaussian, DiscreteLaplace
 SIGMAS = 9
 LEFT_OUT = 1e-10
 MOST_LOSSES = 50_000
-# Noise of a larger sigma is taken as normal, and each of its numbers as if it were half a number further off.
+# Laplace noise of a larger scale is summed up by a formula. Gaussian noise of a larger sigma is taken as normal, and
+# each of its numbers as if it were half a number further off.
 LARGEST_SUMMED = 500
 # Laplace noise ends after so many scales in sums that converge at least as fast as its mass.
 TAIL_SCALES = 45
@@ -52,11 +53,30 @@ class Renyi:
             # The terms are those of a Gaussian around (1 - order) * shift.
             centre, reach = round((1 - self.order) * shift), _reach(law)
             outputs = np.arange(centre - reach, centre + reach + 1)
+        elif law.scale > LARGEST_SUMMED:
+            return laplace_renyi(self.order, float(law.scale), shift)
         else:
             reach = ceil(TAIL_SCALES * law.scale) + shift
             outputs = np.arange(-reach, reach + 1)
         ours, theirs = law.log_pmf(outputs), law.log_pmf(outputs - shift)
         return float(logsumexp(self.order * ours + (1 - self.order) * theirs)) / (self.order - 1)
+
+
+def laplace_renyi(order: float, scale: float, shift: int) -> float:
+    """Return the divergence of discrete Laplace noise by the sums of its terms: up to 0, from the shift on, between.
+
+    With p = exp(-1 / scale) the terms are (1 - p) / (1 + p) times p to the power order |y| + (1 - order) |y - shift|: a
+    geometric series on each side, and between the two a finite one.
+    """
+    if shift == 0:
+        return 0.0
+    rate = 1 / scale
+    sides = [(order - 1) * shift * rate - log(-expm1(-rate)), -order * shift * rate - log(-expm1(-rate))]
+    if shift > 1:
+        ratio = (2 * order - 1) * rate
+        inner = log(-expm1(-ratio * (shift - 1))) - log(-expm1(-ratio))
+        sides.append((order - 1) * shift * rate - ratio + inner)
+    return (float(logsumexp(sides)) + log(tanh(rate / 2))) / (order - 1)
 
 
 def loss_law(shifts: tuple[int, ...], sigma_squared: Fraction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -13,18 +13,20 @@ from veilcube.analyst.estimate.linear.least_squares import LeastSquares
 from veilcube.analyst.estimate.linear.nonnegative import Nonnegative
 from veilcube.analyst.estimate.linear.thresholded import Thresholded
 from veilcube.analyst.estimate.marginals.entropy import MarginalMaxEntropy
+from veilcube.analyst.estimate.mixture.estimator import LatentClasses
 from veilcube.analyst.estimate.partition.observed import Observed
 from veilcube.analyst.estimate.partition.shrunken import Shrunken
 from veilcube.analyst.estimate.polya.posterior import Posterior
 from veilcube.curator.mechanisms import (
     AdaptiveMechanism,
+    GroupedTablesMechanism,
     IdentityMechanism,
     LinearMechanism,
     Mechanism,
     StagedTreeMechanism,
 )
 from veilcube.operators import MarginalsOperator
-from veilcube.planner import Adaptive, Family, Identity, Marginals, Strategy, Wavelet, named_strategy
+from veilcube.planner import Adaptive, Family, GroupedTables, Identity, Marginals, Strategy, Wavelet, named_strategy
 from veilcube.query import Workload
 from veilcube.schema import Schema
 
@@ -34,12 +36,14 @@ class MechanismMember:
     """``most_cells`` is the longest attribute that the strategy can be planned for.
 
     ``strategy`` makes every choice itself and determines every cell: the counts are to come back without noise.
+    ``rounding`` is what whole multipliers may leave of rho: their squares rarely add up to the whole.
     """
 
     name: str
     strategy: Strategy
     mechanism: Mechanism
     most_cells: int = 200_000
+    rounding: float = 0.0
 
 
 class EveryTable(Marginals):
@@ -67,7 +71,7 @@ class EstimatorMember:
     """``most_coverage`` bounds how often 95% intervals may hold the truth: exact ones must not be too wide.
 
     An estimator that is not linear shrinks towards a prior: it does not give back counts without noise, and its
-    intervals are calibrated on smooth tables instead of exact on all.
+    intervals are calibrated on smooth tables instead of exact on all: of so many ``attributes``.
     """
 
     name: str
@@ -75,6 +79,7 @@ class EstimatorMember:
     strategies: tuple[Strategy, ...]
     most_coverage: float = 0.965
     is_linear: bool = True
+    attributes: int = 1
 
 
 BLOCKS = Adaptive(partition="blocks", split=0.5, side=4)
@@ -96,6 +101,7 @@ ADAPTIVE = (
     MechanismMember("staged tree with rich nodes", RichLevels(), StagedTreeMechanism()),
     MechanismMember("blocks", BLOCKS, AdaptiveMechanism()),
     MechanismMember("grown regions", GROWN, AdaptiveMechanism()),
+    MechanismMember("grouped tables", GroupedTables(), GroupedTablesMechanism(), rounding=1e-4),
 )
 ESTIMATORS = (
     EstimatorMember("least_squares", LeastSquares(), (Identity(), PlainTree(3), Wavelet(flat=()), BLOCKS)),
@@ -109,6 +115,10 @@ ESTIMATORS = (
     ),
     # Where a table holds the question it is least squares; what it imputes is in test_imputed.py.
     EstimatorMember("max_entropy", MarginalMaxEntropy(), (TABLES,)),
+    # A model of how attributes go together. Tables that no such model made are in test_grouped_tables_coverage.py.
+    EstimatorMember(
+        "latent_classes", LatentClasses(), (GroupedTables(),), most_coverage=1.0, is_linear=False, attributes=3
+    ),
     # Trees over one attribute, which it reads too, are in tests/unit/analyst/estimate/polya/test_measured_nodes.py.
     EstimatorMember("posterior", Posterior(), (EveryLevel(), Identity()), most_coverage=1.0, is_linear=False),
 )

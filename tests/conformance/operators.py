@@ -10,6 +10,7 @@ from veilcube.operators import (
     BlockLevels,
     Blocks,
     FlatAxis,
+    GroupedTablesOperator,
     HaarAxis,
     HalvingTree,
     IdentityOperator,
@@ -65,6 +66,16 @@ def nodes_of(schema: Schema, level: int) -> NodeCounts:
     return NodeCounts(tree, level, chosen.size, chosen)
 
 
+def grouped_tables(
+    shape: tuple[int, ...], groups: tuple[int, ...], multipliers: tuple[int, ...]
+) -> GroupedTablesOperator:
+    """Return a table over all attributes, grouped in runs, and one for each attribute, value by value."""
+    runs = [(axis, np.arange(size) * many // size) for axis, (size, many) in enumerate(zip(shape, groups, strict=True))]
+    values = [(axis, np.arange(size)) for axis, size in enumerate(shape)]
+    alone = [(len(shape) + axis,) for axis in range(len(shape))]
+    return GroupedTablesOperator.of(shape, runs + values, [tuple(range(len(shape))), *alone], multipliers)
+
+
 HIGH_LEAVES = levels(9, [1, 4], [1, 2, 4, 5])
 SMALL: Mapping[str, Operator] = {
     "identity": IdentityOperator((3, 4), ("a", "b")),
@@ -84,6 +95,8 @@ SMALL: Mapping[str, Operator] = {
     "block levels": blocks_of(SMALL_SCHEMA),
     "regions": RegionCounts.of(np.array([[0, 0, 1], [2, 1, 1]])),
     "cells and blocks": CellsAndBlocks(Blocks((4, 6), (2, 3)), (7, 3)),
+    "grouped tables": grouped_tables((5, 3, 4), (2, 3, 3), (7, 1, 4, 9)),
+    "grouped tables with an attribute of one cell": grouped_tables((5, 1), (2, 1), (7, 3, 4)),
 }
 LARGE: Mapping[str, Operator] = {
     "identity": IdentityOperator((90, 70), ("a", "b")),
@@ -96,6 +109,7 @@ LARGE: Mapping[str, Operator] = {
     "nodes": nodes_of(LARGE_SCHEMA, 2),
     "regions": RegionCounts.of(np.arange(2000).reshape(40, 50) % 37),
     "cells and blocks": CellsAndBlocks(Blocks((60, 70), (5, 10)), (40, 13)),
+    "grouped tables": grouped_tables((60, 9, 40), (7, 4, 5), (70, 1, 40, 9)),
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from conformance.adaptive import check_steps_of_plan
 from conformance.concentrated import (
+    ORDERS,
     check_drawn_noise,
     check_event,
     check_every_path_spends_all,
@@ -16,6 +17,7 @@ from conformance.concentrated import (
     check_renyi,
     plan_with,
 )
+from conformance.divergences import Renyi, laplace_renyi
 from conformance.members import ADAPTIVE, BLOCKS, MECHANISMS, MechanismMember
 from conformance.small_tables import SCHEMAS
 from support.staged_trees import EveryLevel
@@ -24,18 +26,21 @@ from veilcube.curator.cube import Cube
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms import (
     AdaptiveMechanism,
+    GroupedTablesMechanism,
     IdentityMechanism,
     LinearMechanism,
     NoiseSampler,
     StagedTreeMechanism,
     staged as staged_tree,
 )
-from veilcube.laws import Noise
+from veilcube.laws import DiscreteLaplace, Noise
 from veilcube.operators import NeighbourName, ProductOperator
-from veilcube.planner import Adaptive, Identity, Plan, Spending, planning
+from veilcube.planner import Adaptive, Family, GroupedDesign, GroupedTables, Identity, Plan, Spending, planning
+from veilcube.planner.grouped import choosing
 from veilcube.planner.partition.design import AdaptiveDesign
 from veilcube.planner.staged.design import StagedDesign
 from veilcube.privacy import Event, Neighbours, PrivacyUnit, Promise
+from veilcube.query import Workload
 from veilcube.record import NoisyMeasurement, measurement
 from veilcube.schema import Schema
 
@@ -112,6 +117,14 @@ def test_noise_follows_the_declared_law_and_three_percent_less_would_be_noticed(
     check_drawn_noise(member, seed=11)
     with pytest.raises(AssertionError, match="not the noise declared"):
         check_drawn_noise(member, seed=11, fault=Fraction(97, 100))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(70, 3), Fraction(499)])
+def test_the_formula_for_large_laplace_noise_is_the_sum_of_its_terms(order: float, scale: Fraction) -> None:
+    for shift in (0, 1, 2, 7, 300):
+        listed = Renyi(order).of_shifts(DiscreteLaplace(scale), np.array([shift]))[0]
+        assert laplace_renyi(order, float(scale), shift) == pytest.approx(listed, rel=1e-9, abs=1e-12)
 
 
 def fails(
@@ -244,6 +257,36 @@ def broken_blocks(kind: type[AdaptiveDesign]) -> MechanismMember:
     return MechanismMember(kind.__name__, BrokenBlocks(**given, kind=kind), AdaptiveMechanism())
 
 
+class GreedySecondStep(GroupedDesign):
+    """Draws 5% too little noise for the tables that it chose, and claims that it does not."""
+
+    def laws(self, plan: Plan) -> tuple[Noise, Noise]:
+        attributes, tables = super().laws(plan)
+        return attributes, five_percent_less(tables)
+
+
+class UnchargedFirstStep(GroupedDesign):
+    """Draws noise for one table of the attributes, and does not charge for the others."""
+
+    def laws(self, plan: Plan) -> tuple[Noise, Noise]:
+        return plan.step_spending.law(self.share), super().laws(plan)[1]
+
+
+@dataclass(frozen=True)
+class BrokenTables(GroupedTables):
+    kind: type[GroupedDesign] = GreedySecondStep
+
+    def design(self, schema: Schema) -> GroupedDesign:
+        return self.kind(schema)
+
+    def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> tuple[GroupedTables, ...]:
+        return (BrokenTables(family, self.kind),)
+
+
+def broken_tables(kind: type[GroupedDesign]) -> MechanismMember:
+    return MechanismMember(kind.__name__, BrokenTables(kind=kind), GroupedTablesMechanism())
+
+
 @pytest.mark.parametrize(
     "member",
     [
@@ -261,6 +304,13 @@ def test_a_later_step_that_costs_more_than_is_left_fails(
     fails(check_event, member, neighbours, unit)
 
 
+@pytest.mark.parametrize("kind", [GreedySecondStep, UnchargedFirstStep])
+@pytest.mark.parametrize("unit", [ROW, PERSON], ids=lambda unit: unit.kind)
+def test_a_step_of_tables_with_too_little_noise_fails(kind: type[GroupedDesign], unit: PrivacyUnit) -> None:
+    fails(check_renyi, broken_tables(kind), "add-remove", unit, "exceeds")
+    fails(check_event, broken_tables(kind), "add-remove", unit)
+
+
 def test_a_step_that_is_charged_twice_fails_by_what_is_left_unspent() -> None:
     class TwiceCharged(AdaptiveDesign):
         def laws(self, plan: Plan) -> tuple[Noise, Noise]:
@@ -268,6 +318,29 @@ def test_a_step_that_is_charged_twice_fails_by_what_is_left_unspent() -> None:
             return cells, regions
 
     fails(check_renyi, broken_blocks(TwiceCharged), "add-remove", ROW, "unspent")
+
+
+@pytest.mark.parametrize(("percent", "why"), [(105, "more than rho"), (95, "less than rho")])
+def test_multipliers_of_tables_off_by_five_percent_fail(
+    percent: int, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = choosing.whole_multipliers_of
+    monkeypatch.setattr(
+        choosing, "whole_multipliers_of", lambda *given: tuple(times * percent // 100 for times in sound(*given))
+    )
+    with pytest.raises(AssertionError, match=why):
+        check_every_path_spends_all(ADAPTIVE[4], IN_RHO)
+    if percent > 100:
+        fails(check_renyi, ADAPTIVE[4], "add-remove", ROW, "exceeds")
+        fails(check_event, ADAPTIVE[4], "add-remove", ROW)
+
+
+def test_multipliers_whose_sum_is_taken_for_their_length_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of a pair have their squares in the budget: what sums up to it spends less."""
+    sound = choosing.whole_multipliers_of
+    monkeypatch.setattr(choosing, "whole_multipliers_of", lambda weights, _: sound(weights, "laplace"))
+    with pytest.raises(AssertionError, match="less than rho"):
+        check_every_path_spends_all(ADAPTIVE[4], IN_RHO)
 
 
 def test_going_on_below_nodes_that_stopped_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
 
+import numpy as np
 import pytest
 
 import veilcube.operators
 import veilcube.planner
 from conformance.operators import LARGE, SMALL, check_against_search, check_sensitivity_l2, product_of
+from veilcube.errors import PlanError
 from veilcube.operators import NeighbourName, ProductOperator, TreeAxis
+from veilcube.planner.grouped.design import PlannedTables
+from veilcube.schema import Ordinal, Schema
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -83,12 +87,23 @@ def classes_with(*methods: str) -> Iterator[type]:
                     yield kind
 
 
+# Errors are planned with these, and nothing is measured by them: they have no columns.
+PLANNED_ONLY = {PlannedTables}
+
+
+@pytest.mark.parametrize("kind", PLANNED_ONLY)
+def test_what_is_only_planned_with_measures_nothing(kind: type[PlannedTables]) -> None:
+    operator = kind.of(Schema([Ordinal("age", 1, 5), Ordinal("hour", 0, 23)]), "laplace")
+    with pytest.raises(PlanError):
+        operator.apply(np.zeros(operator.cell_shape, dtype=np.int64))
+
+
 def test_every_operator_and_every_axis_is_checked() -> None:
     operators = set(classes_with("apply", "adjoint", "solve", "sensitivity"))
     axes = set(classes_with("apply", "adjoint", "solve", "column_sums", "to_dict"))
     assert len(operators) >= 7
     assert len(axes) >= 5
-    assert operators <= {type(operator) for operator in SMALL.values()}
+    assert operators - PLANNED_ONLY <= {type(operator) for operator in SMALL.values()}
     products = [operator for operator in SMALL.values() if isinstance(operator, ProductOperator)]
     assert axes <= {type(axis) for operator in products for axis in operator.axes}
 

@@ -50,9 +50,10 @@ def ends_at_once(work: Callable[[], object]) -> None:
     assert time.process_time() - began < SECONDS
 
 
-@pytest.mark.parametrize(
-    "strategy", ["auto", "identity", "tree", "staged tree", "wavelet", "adaptive", "kd tree", "marginals", "matched"]
-)
+STRATEGIES = ("identity", "tree", "staged tree", "wavelet", "adaptive", "kd tree", "marginals", "matched")
+
+
+@pytest.mark.parametrize("strategy", ["auto", *STRATEGIES, "grouped tables"])
 def test_plans_end_at_once(schema: vc.Schema, strategy: str) -> None:
     ends_at_once(lambda: vc.plan(schema, 1, strategy))
     ends_at_once(lambda: vc.plan(vc.Schema([schema["a"]]), 1, strategy))

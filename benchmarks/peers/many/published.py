@@ -11,6 +11,8 @@ from benchmarks.peers.many.coded import metric_of
 
 # A pure promise is the stronger one; no peer gives it, so it is compared with those that have this delta.
 DELTA_FOR_PURE = 1e-9
+# Counts of single attributes with all of the budget: best at those, and no answer to anything else.
+BASELINES = ("Independent",)
 
 
 @dataclass(frozen=True)
@@ -53,5 +55,6 @@ class Peers:
             if (row["dataset"], row["workload"], row["metric"]) == (table, kind, metric_of(kind))
             and isclose(float(row["epsilon"]), epsilon)
             and isclose(float(row["delta"]), delta)
+            and row["algo"] not in BASELINES
         ]
         return min(found, key=lambda peer: peer.error, default=None)

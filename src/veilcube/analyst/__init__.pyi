@@ -5,7 +5,6 @@ from .history import (
     MaxEntropy as MaxEntropy,
     MaxEntropyModel as MaxEntropyModel,
     Quality as Quality,
-    format_for as format_for,
     judge_rows as judge_rows,
     read_history as read_history,
 )
@@ -22,3 +21,4 @@ from .refine import (
 )
 from .release import Release as Release, open as open, open_release as open_release
 from .study import posterior as posterior, walsh_hadamard as walsh_hadamard
+from .synthesis import format_for as format_for

@@ -36,6 +36,9 @@ class ReleaseCheck:
             )
         worst = max(bad, key=lambda finding: finding.disagreement)
         far = f"{worst.kind} ({worst.disagreement:.3g} times the expected square)"
+        if worst.is_widened:
+            left = f"the model leaves more unexplained than noise does, most in {far}"
+            return f"{self.estimator}: {left}; intervals are wider."
         if worst.corrected == 0.0:
             return f"{self.estimator}: what was measured contradicts itself by more than noise explains, most in {far}."
         return (

@@ -1,6 +1,6 @@
 """The release as an analyst meets it: a public record with questions on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from veilcube.analyst import history, synthesis
 from veilcube.analyst.check import ReleaseCheck
 from veilcube.analyst.estimate import (
     Estimate,
@@ -15,6 +16,8 @@ from veilcube.analyst.estimate import (
     Estimator,
     GroupedCounts,
     Guarantee,
+    LatentClasses,
+    MixtureEstimate,
     choose_estimator,
     distribution_of_groups,
     mean_of_groups,
@@ -77,6 +80,11 @@ class Release:
     def counted(self) -> str | None:
         """What a reader must know about the rows behind the counts: a sentence for a person unit, None for rows."""
         return self.privacy.unit.counted
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model of the whole table answers it, from which rows can be drawn: on grouped tables."""
+        return LatentClasses().can_read(self._record)
 
     @cached_property
     def answered(self) -> History:
@@ -226,6 +234,27 @@ class Release:
         """Tell how well what the answers rest on agrees with what was measured, by kind of question."""
         fitted = self._estimate(estimator)
         return ReleaseCheck.of(self._chosen[estimator].name, fitted, self.schema.names)
+
+    def synthesize(
+        self,
+        n: int | None = None,
+        path: str | Path | None = None,
+        progress: Callable[[float | None], None] | None = None,
+    ) -> "pd.DataFrame | Path":
+        """Draw n rows (as many as the table has, unless said) that follow what was measured.
+
+        Grouped tables have a model to draw them from; to other releases the model of maximum entropy is fitted first.
+        Without a path they come as a pandas frame; with one they are written to a .csv, .csv.gz or .parquet file.
+        """
+        target = synthesis.read_target(path, progress)
+        count = None if n is None else synthesis.read_number_of_rows(n)
+        if not self.has_model:
+            return history.MaxEntropy().fit(self).synthesize(count, target, progress)
+        fitted = self._fit(LatentClasses())
+        if not isinstance(fitted, MixtureEstimate):
+            raise TypeError("latent classes give a mixture")
+        wanted = max(1, round(fitted.model.rows)) if count is None else count
+        return synthesis.hand_over(self.schema, fitted.draw_rows(wanted), wanted, target, self._words, progress)
 
     def to_xarray(self, *, estimator: str = "best") -> "xr.DataArray":
         """Return the estimated count of every cell as a labelled array."""

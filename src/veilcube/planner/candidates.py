@@ -94,7 +94,7 @@ def fitting_strategy(wish: Strategy | None, schema: Schema) -> Strategy | None:
     if schema.cells <= LARGEST_CUBE or (wish is not None and wish.counts_tables):
         return wish
     if wish is None:
-        return GroupedTables()
+        return GroupedTables() if len(schema) >= LEAST_ATTRIBUTES else Marginals(k=min(2, len(schema)))
     raise PlanError(
         f"the cube has {schema.cells:,} cells, more than any machine can count; use strategy='grouped tables' or "
         "'marginals', or coarser bins and fewer attributes"

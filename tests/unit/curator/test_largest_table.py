@@ -35,6 +35,7 @@ STRATEGIES = {
     "heavy marginals": vc.Marginals(k=1, multipliers=(2**26,) * 2),
     "adaptive": vc.Adaptive(),
     "kd": vc.KdTree(),
+    "grouped tables": vc.GroupedTables(),
     "auto": "auto",
 }
 

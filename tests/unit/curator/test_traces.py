@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import veilcube as vc
-from veilcube.curator.cube import Tally
+from veilcube.curator.cube import RowList, Tally
 from veilcube.curator.ledger import Ledger
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
@@ -90,6 +90,7 @@ STRATEGIES = {
     "marginals": vc.Marginals(k=1),
     "adaptive": vc.Adaptive(),
     "kd": vc.KdTree(),
+    "grouped tables": vc.GroupedTables(),
 }
 asked = pytest.mark.parametrize("ask", QUESTIONS.values(), ids=list(QUESTIONS))
 released = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=list(STRATEGIES))
@@ -274,6 +275,7 @@ def _holders(tmp_path: Path) -> list[object]:
     return [
         CUBE,
         Tally(SCHEMA, [(0, 1)], COUNTS.ravel().copy(), PrivacyUnit.row()),
+        RowList(SCHEMA, [np.zeros(COUNTS[0, 0], dtype=np.uint8)] * 2, PrivacyUnit.row()),
         private_view(table).desk.rows,
         private_view(table).desk,
         table,

@@ -30,6 +30,7 @@ from .marginals import (
     IMPUTED as IMPUTED,
     MarginalMaxEntropy as MarginalMaxEntropy,
 )
+from .mixture import LatentClasses as LatentClasses, MixtureEstimate as MixtureEstimate
 from .partition import (
     LARGEST_OUTLIER as LARGEST_OUTLIER,
     AdaptiveEstimate as AdaptiveEstimate,

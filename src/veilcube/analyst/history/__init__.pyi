@@ -6,7 +6,6 @@ from .max_entropy import (
     MaxEntropyModel as MaxEntropyModel,
     Quality as Quality,
     TableGroup as TableGroup,
-    format_for as format_for,
     judge_rows as judge_rows,
     make_group as make_group,
     query_supports as query_supports,

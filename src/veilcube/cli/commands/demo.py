@@ -122,6 +122,7 @@ QUERIES = (
     "education = 'Degree' AND age < 25",
     "hours >= 60 AND sex = 'Male'",
     "education IN ('Masters', 'Doctorate') OR hours > 80",
+    "age BETWEEN 30 AND 39 AND hours >= 50 AND sex = 'Female'",
     "age = 40 AND hours = 40 AND education = 'HS-grad'",
 )
 PERSON_NOTE = (
@@ -171,7 +172,7 @@ def demo(
     Releases the table, asks the release questions, and writes a report. The table is fetched once, into .data.
     """
     watch = Stopwatch()
-    plan = make_plan(Schema.from_toml(SCHEMA_FILE), epsilon, "identity")
+    plan = make_plan(Schema.from_toml(SCHEMA_FILE), epsilon)
     _make_folder(out)
     if not as_json:
         _introduce(plan, data)
@@ -179,7 +180,7 @@ def demo(
         table = adult_table(data)
     with watch.step("count"), progress_bar("Counting", hidden=as_json) as progress:
         cube = count(table, plan.schema, progress=progress)
-    outcome = _carry_out(plan, table, cube, out, watch)
+    outcome = _carry_out(plan, table, cube, out, watch, is_quiet=as_json)
     commands = next_commands(program(), table, out)
     if as_json:
         print_json(_facts(outcome, commands, watch))
@@ -188,13 +189,13 @@ def demo(
     _point_onwards(outcome, commands, watch)
 
 
-def _carry_out(plan: Plan, table: Path, cube: Cube, out: Path, watch: Stopwatch) -> Outcome:
+def _carry_out(plan: Plan, table: Path, cube: Cube, out: Path, watch: Stopwatch, *, is_quiet: bool) -> Outcome:
     with watch.step("release"):
         release = make_release(cube, plan=plan)
         release.save(out / "adult.veil")
         shutil.copyfile(SCHEMA_FILE, out / "adult.toml")
     files, skipped = [out / "adult.veil", out / "adult.toml"], None
-    with watch.step("queries"):
+    with watch.step("queries"), progress_bar("Learning", hidden=is_quiet):
         rows = [compare(release, cube, query) for query in QUERIES]
     with watch.step("report"):
         title = f"UCI Adult, released with epsilon = {show_fraction(plan.epsilon)}"
@@ -221,8 +222,10 @@ def _introduce(plan: Plan, data: Path | None) -> None:
     say(
         "",
         f"1. The table {fetched}. It is counted over {axes}: {plan.schema.cells:,} cells, described by public facts.",
-        f"2. Whole-number noise is added to every count: {plan.noise}.",
-        "3. Only the noisy counts are kept. They answer any number of questions, at no further cost in privacy.",
+        "2. Every attribute is counted with whole-number noise; these counts tell how finely tables over two, three "
+        "and all attributes are worth counting, and those are counted with noise as well.",
+        "3. Only the noisy counts are kept. A model of all of them answers any number of questions, at no further cost "
+        "in privacy, and playing the release again on tables drawn from the model tells how wrong the answers are.",
         "",
     )
 

@@ -76,6 +76,13 @@ def synthesize(
         load_extras()  # what is missing is told before the long work, not after it
     if rows is not None and rows < 1:
         raise QueryError("--rows must be a whole number of 1 or more")
+    if not _is_ledger(source) and dataset is None and schema is None:
+        release = open_release_file(Path(source))
+        if release.has_model:
+            if report is not None or total is not None or engine is not Engine.AUTO:
+                raise QueryError("this release has its own model of all rows; leave out --report, --total and --engine")
+            _draw_from(release, rows, out, source, as_json=as_json)
+            return
     history, told = _read_source(source, dataset, schema)
     model = _fit(history, told if total is None else total, engine, quiet=as_json)
     count = max(1, round(model.total.value)) if rows is None else rows
@@ -89,6 +96,18 @@ def synthesize(
         print_json(facts | _facts(model, quality) | {"privacy": history.privacy})
         return
     _tell(model, quality, count, out, report)
+
+
+def _draw_from(release: Release, rows: int | None, out: Path, source: str, *, as_json: bool) -> None:
+    """Draw rows from the model that answers a release of grouped tables."""
+    with progress_bar("Learning and drawing", hidden=as_json) as advance:
+        count = max(1, round(float(release.count().value))) if rows is None else rows
+        release.synthesize(count, out, advance)
+    if as_json:
+        print_json({"from": source, "file": str(out), "rows": count, "privacy": str(release.privacy)})
+        return
+    say(f"Wrote {count:,} synthetic rows to {out}.", release.check().words)
+    say("Nothing private was read and nothing charged: only noisy measurements that were published already.")
 
 
 def _read_source(source: str, dataset: str | None, schema: Path | None) -> tuple[History, float | None]:

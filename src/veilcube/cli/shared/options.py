@@ -53,7 +53,8 @@ Strategy: TypeAlias = Annotated[
     typer.Option(
         "--strategy",
         metavar="NAME",
-        help="What to measure: auto, identity, tree, staged tree, wavelet, adaptive, kd tree, marginals, matched.",
+        help="What to measure: auto, identity, tree, staged tree, wavelet, adaptive, kd tree, marginals, "
+        "grouped tables, matched.",
     ),
 ]
 Confidence: TypeAlias = Annotated[

@@ -1,8 +1,8 @@
 """Grouped tables: every attribute on its own, then tables over several attributes that these counts suggest.
 
-Claim: a row lies in one cell of every table, so one unit changes the tables of the first step, t of them with
-multiplier 1, by at most t d in L1, where d is its change of one table; and those of the second, whose multipliers add
-up to U, by at most U d. Noise of scale t d / (ε w) on the first costs ε w and noise of scale U d / (ε (1 - w)) on the
+Claim: a row lies in one cell of every table, so one unit changes the tables of the first step, whose multipliers add up
+to t, by at most t d in L1, where d is its change of one table; and those of the second, whose multipliers add up to U,
+by at most U d. Noise of scale t d / (ε w) on the first costs ε w and noise of scale U d / (ε (1 - w)) on the
 second the rest. Which tables and groups the second counts, and how it divides U among them, depends on the first step's
 noisy counts only: docs/proofs/grouped-tables.md, Theorem 1. Gaussian noise shares out ρ alike, with squared multipliers
 that add up to at most U²: Theorem 2.
@@ -31,8 +31,10 @@ class GroupedTablesMechanism(MechanismFor[GroupedDesign]):
         return claim_for(plan, PROOFS)
 
     def words_to_measure(self, plan: Plan) -> int:
-        """Return the size of the largest tables that may be chosen, with their noise and what is summed up for them."""
-        return sum(2 * prod(part.measurement_shape) for part, _ in plan.parts) + 2 * min(plan.schema.cells, 2**24)
+        """Return the size of the largest tables that may be chosen, with their noise and labels, and of their sums."""
+        labels = sum(prod(shape) for part, _ in plan.parts for shape in part.array_shapes.values())
+        measured = sum(2 * prod(part.measurement_shape) for part, _ in plan.parts)
+        return measured + 2 * labels + 2 * min(plan.schema.cells, 2**24)
 
     def measure(
         self, cube: Cube | RowList, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler | None = None

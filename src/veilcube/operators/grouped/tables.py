@@ -73,9 +73,9 @@ class GroupedTablesOperator(OperatorDefaults):
     def _check_labels(self, labels: Integers) -> None:
         if labels.shape != (self._label_ends[-1],):
             raise ValueError("there is one label for each value of each grouping")
-        for number, grouping in enumerate(self.groupings):
-            found = self._labels_of(labels, number)
-            if found.min() < 0 or found.max() >= grouping.groups:
+        for grouping, (start, end) in zip(self.groupings, pairwise(self._label_ends), strict=True):
+            found = labels[start:end]
+            if found.size and (found.min() < 0 or found.max() >= grouping.groups):
                 raise ValueError("labels number the groups")
         labels.setflags(write=False)
 

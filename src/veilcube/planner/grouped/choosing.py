@@ -5,13 +5,14 @@ leaves an average cell LEAST_ROWS standard deviations of its noise: with N rows 
 Groups of an attribute hold about equally many rows by the first look: neighbouring values of an ordinal attribute,
 and the rarest values of a nominal one together. Tables over three attributes are measured where each attribute can
 have LEAST_GROUPS groups. Whole cells, where the cube is small, tell what no table of few attributes shows: a little of
-the budget suffices to notice it, and most of it is spent on them where they are full (docs/decisions/0020).
+the budget suffices to notice it, and most of it is spent on them where they are full
+(docs/decisions/0020-many-attributes.md).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import prod, sqrt
+from math import isqrt, prod, sqrt
 
 import numpy as np
 
@@ -26,10 +27,14 @@ LEAST_ROWS = 4.0
 LEAST_GROUPS = 4
 # Into how many groups attributes are cut: few numbers, so that tables share groupings.
 LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128, 192, 256)
+# And into how many at most, in tables over two and over three attributes: no table is larger, however many rows.
+FINEST = {2: LADDER[-1], 3: 32}
 MOST_CELLS = 2**18
 MOST_TRIPLES = 1_000
 OF_TRIPLES = 0.35
 TO_NOTICE, WHERE_FULL = 0.1, 0.5
+# Counts are whole: less noise than this is none.
+LEAST_STDDEV = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +60,14 @@ class FirstLook:
 
 @dataclass(frozen=True)
 class Order:
-    """Tables over the same number of attributes, and the share of the step's budget that they have together."""
+    """Tables over the same number of attributes, and the share of the step's budget that they have together.
+
+    The table of ``is_whole`` leaves every value on its own.
+    """
 
     tables: tuple[tuple[int, ...], ...]
     share: float
+    is_whole: bool = False
 
     def weight(self, family: Family) -> float:
         """Return the multiplier of each table, in units of all that there is: noise is inversely proportional."""
@@ -68,15 +77,16 @@ class Order:
 
 def choose_tables(schema: Schema, look: FirstLook, stddev: float, family: Family) -> GroupedTablesOperator:
     """Return the tables of the second step, whose numbers have noise of this standard deviation."""
-    rows, stddev = max(look.rows, 1.0), stddev / UNITS  # a table with all of the budget would be multiplied by UNITS
+    # A table with all of the budget would be multiplied by UNITS.
+    rows, stddev = max(look.rows, 1.0), max(stddev, LEAST_STDDEV) / UNITS
     labelled: dict[tuple[int, int], tuple[int, Integers]] = {}
     numbers: dict[tuple[int, int], int] = {}
     tables, weights = [], []
     for order in _orders(schema, rows, stddev, family):
         weight = order.weight(family)
         for axes in order.tables:
-            is_whole = len(order.tables) == 1 and len(axes) == len(_told_apart(schema))
-            groups = schema.shape if is_whole else _groups_of(schema, axes, rows / (LEAST_ROWS * stddev / weight))
+            cells = rows / (LEAST_ROWS * stddev / weight)
+            groups = schema.shape if order.is_whole else _groups_of(schema, axes, cells)
             keys = [(axis, groups[axis]) for axis in axes]
             for axis, many in keys:
                 if (axis, many) not in numbers:
@@ -89,22 +99,20 @@ def choose_tables(schema: Schema, look: FirstLook, stddev: float, family: Family
     )
 
 
-def _told_apart(schema: Schema) -> tuple[int, ...]:
+def told_apart(schema: Schema) -> tuple[int, ...]:
     """Return the attributes with more than one value; the first one if there is none."""
     return tuple(axis for axis, size in enumerate(schema.shape) if size > 1) or (0,)
 
 
 def _orders(schema: Schema, rows: float, stddev: float, family: Family) -> list[Order]:
     """Return the tables to measure by their number of attributes, with their shares of the budget."""
-    axes = _told_apart(schema)
+    axes = told_apart(schema)
     found: list[Order] = []
     left, full = 1.0, 0.0
     if schema.cells <= MOST_CELLS or len(axes) < 2:
-        whole = Order((axes,), TO_NOTICE if len(axes) > 1 else 1.0)
         # Cells are full where the spread of their counts, as of any counts of rows, is beyond that of noise.
         full = rows / schema.cells / stddev**2
-        if len(axes) > 1:
-            whole = Order((axes,), _share_of_cells(full))
+        whole = Order((axes,), _share_of_cells(full) if len(axes) > 1 else 1.0, is_whole=True)
         found, left = [whole], 1.0 - whole.share
     triples = Order(tuple(combinations(axes, 3)), left * OF_TRIPLES)
     if 0 < len(triples.tables) <= MOST_TRIPLES and full < 1.0:
@@ -121,14 +129,17 @@ def _share_of_cells(full: float) -> float:
     """Return the share of the budget for whole cells, by how far the spread of their counts is beyond that of noise.
 
     Cells that are very full are measured alone, as nothing else tells as much; from empty ones only what no table of
-    few attributes shows is to be noticed.
+    few attributes shows is to be noticed. Something is always left for the other tables.
     """
-    return TO_NOTICE + (WHERE_FULL - TO_NOTICE) * full**2 if full < 1.0 else 1.0 - (1.0 - WHERE_FULL) / full
+    if full < 1.0:
+        return TO_NOTICE + (WHERE_FULL - TO_NOTICE) * full**2
+    return 1.0 - max((1.0 - WHERE_FULL) / full, 1.0 / UNITS)
 
 
 def _groups_of(schema: Schema, axes: Sequence[int], cells: float) -> dict[int, int]:
     """Return into how many groups each attribute of a table is cut, for a table of about so many cells."""
-    fitting = [most for most in LADDER if prod(min(schema.shape[axis], most) for axis in axes) <= cells]
+    allowed = [most for most in LADDER if most <= FINEST[len(axes)]]
+    fitting = [most for most in allowed if prod(min(schema.shape[axis], most) for axis in axes) <= cells]
     most = max(fitting, default=LADDER[0])
     return {axis: min(schema.shape[axis], most) for axis in axes}
 
@@ -175,6 +186,10 @@ def whole_multipliers_of(weights: Floats, family: Family) -> tuple[int, ...]:
     """
     norm = float(weights.sum()) if family == "laplace" else sqrt(float(np.square(weights).sum()))
     whole = np.maximum(np.floor(weights / norm * UNITS).astype(np.int64), 1)
+    largest = int(np.argmax(whole))
     if family == "laplace":
-        whole[np.argmax(whole)] += UNITS - int(whole.sum())
+        whole[largest] += UNITS - int(whole.sum())
+    else:
+        others = int(np.square(whole).sum()) - int(whole[largest]) ** 2
+        whole[largest] = min(int(whole[largest]), isqrt(UNITS**2 - others))
     return tuple(int(times) for times in whole)

@@ -5,11 +5,12 @@ attributes that the first suggests (``choosing``). Shares of the budget follow f
 divides its share, and which groups it counts, from what the first published.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import comb
+from math import comb, isqrt
 from typing import ClassVar
 
 import numpy as np
@@ -31,16 +32,18 @@ from veilcube.planner.design import (
     Planned,
     Spending,
 )
-from veilcube.planner.grouped.choosing import LADDER, MOST_CELLS, MOST_TRIPLES, UNITS
+from veilcube.planner.grouped.choosing import FINEST, LADDER, MOST_CELLS, MOST_TRIPLES, UNITS, told_apart
 from veilcube.privacy import Event, SequentialEvent
 from veilcube.schema import Region, Schema
-from veilcube.system import Floats, Integers
+from veilcube.system import Floats, Integers, require_cells
 
 # The share of the first step, in thousandths: so much for each attribute, within bounds. Many attributes have so many
 # tables that their own counts tell more of each; of few, the tables tell it.
-PERMILLE_AN_ATTRIBUTE, LEAST_PERMILLE, MOST_PERMILLE = 20, 100, 400
+PERMILLE_AN_ATTRIBUTE, LEAST_PERMILLE, MOST_PERMILLE = 20, 200, 400
+OF_ALL_ROWS = 3
 # Attributes longer than this are also counted in runs of RUN values, so that ranges do not sum up many noises.
 LONG, RUN = 128, 16
+WAYS_OUT = "use coarser bins or fewer attributes"
 # Into how many groups the error is planned with, for tables over 2, 3 and more attributes.
 PLANNED_GROUPS = {1: 64, 2: 16, 3: 8}
 # What is planned for the tables of each number of attributes in the second step, cells last.
@@ -53,16 +56,26 @@ def first_share(attributes: int) -> Fraction:
 
 
 def first_tables(schema: Schema) -> GroupedTablesOperator:
-    """Return what the first step counts: every value of every attribute, and runs of values of long ones."""
-    labelled: list[tuple[int, Integers]] = []
-    for axis, size in enumerate(schema.shape):
-        labelled.append((axis, np.arange(size)))
-        width = RUN
-        while size > LONG and size // width >= RUN // 2:
-            labelled.append((axis, np.arange(size) // width))
-            width *= RUN
+    """Return what the first step counts: all rows, every value of every attribute, and runs of values of long ones.
+
+    Every answer is a share of all rows, so these are counted with a larger multiplier.
+    """
+    widths = [[1, *_widths_of_runs(size)] for size in schema.shape]
+    labels = sum(size * len(own) for size, own in zip(schema.shape, widths, strict=True))
+    require_cells(labels, 16, "counting every attribute on its own, at several resolutions,", WAYS_OUT)
+    everybody = (0, np.zeros(schema.shape[0], dtype=np.int64))
+    labelled = [everybody] + [
+        (axis, np.arange(size) // width) for axis, size in enumerate(schema.shape) for width in widths[axis]
+    ]
     tables = [(number,) for number in range(len(labelled))]
-    return GroupedTablesOperator.of(schema.shape, labelled, tables, [1] * len(tables))
+    return GroupedTablesOperator.of(schema.shape, labelled, tables, [OF_ALL_ROWS] + [1] * (len(tables) - 1))
+
+
+def _widths_of_runs(size: int) -> Iterator[int]:
+    width = RUN
+    while size > LONG and size // width >= RUN // 2:
+        yield width
+        width *= RUN
 
 
 @dataclass(frozen=True)
@@ -94,8 +107,8 @@ class GroupedDesign(LeastSquaresErrors):
         return SequentialEvent((first.event(self.share), second.event(1 - self.share)))
 
     def _spendings(self, plan: Planned) -> tuple[Spending, Spending]:
-        tables = len(self.first.tables)
-        return plan.step_spending.of_tables(tables, tables), plan.step_spending.of_tables(UNITS, UNITS**2)
+        summed, squared = self.first.sensitivity("add-remove"), self.first.sensitivity_l2_squared("add-remove")
+        return plan.step_spending.of_tables(summed, squared), plan.step_spending.of_tables(UNITS, UNITS**2)
 
     def measured(self, plan: Planned) -> Parts:
         """Return the largest measurements that may be published."""
@@ -104,19 +117,25 @@ class GroupedDesign(LeastSquaresErrors):
 
 
 def largest_tables(schema: Schema) -> GroupedTablesOperator:
-    """Return more than the second step ever counts: all that it chooses among, as finely as it may be."""
-    sizes, axes = schema.shape, range(len(schema))
-    groupings = tuple(Grouping(axis, min(size, LADDER[-1])) for axis, size in enumerate(sizes))
-    tables: list[tuple[int, ...]] = list(combinations(axes, 2))
-    if comb(len(axes), 3) <= MOST_TRIPLES:
-        tables += [tuple(len(axes) + axis for axis in table) for table in combinations(axes, 3)]
-        groupings += tuple(Grouping(axis, min(size, LADDER[-1] // 8)) for axis, size in enumerate(sizes))
-    if schema.cells <= MOST_CELLS or len(axes) == 1:
-        shift = len(groupings)
-        groupings += tuple(Grouping(axis, size) for axis, size in enumerate(sizes))
-        tables.append(tuple(shift + axis for axis in axes))
-    each = max(UNITS // len(tables), 1)
-    return GroupedTablesOperator(sizes, groupings, tuple(tables), (each,) * len(tables))
+    """Return more than the second step ever counts: all that it chooses among, as finely as it may be.
+
+    Its multipliers are more than the squares of the whole budget, divided evenly: in sum no less for either noise. Its
+    groupings are all that tables may have, for the labels that are kept of each.
+    """
+    sizes, axes = schema.shape, told_apart(schema)
+    tables = list(combinations(axes, 2)) + (list(combinations(axes, 3)) if comb(len(axes), 3) <= MOST_TRIPLES else [])
+    finest = [[(axis, min(sizes[axis], FINEST[len(table)])) for axis in table] for table in tables]
+    if schema.cells <= MOST_CELLS or len(axes) < 2:
+        finest.append([(axis, sizes[axis]) for axis in axes])
+    steps = [(axis, many) for axis, size in enumerate(sizes) for many in (*LADDER, size) if many <= size]
+    numbers = {step: number for number, step in enumerate(dict.fromkeys(steps))}
+    each = isqrt(UNITS**2 // len(finest)) + 1
+    return GroupedTablesOperator(
+        sizes,
+        tuple(Grouping(*step) for step in numbers),
+        tuple(tuple(numbers[step] for step in table) for table in finest),
+        (each,) * len(finest),
+    )
 
 
 @dataclass(frozen=True)
@@ -223,7 +242,6 @@ class PlannedTables(OperatorDefaults):
         largest = max(order for order, _ in self.multipliers)
         second, fourth, sixth = np.full((3, len(lengths)), np.inf)
         for order, times in self.multipliers:
-            noises = lengths.prod(axis=1)
             if order:
                 groups = np.minimum(sizes, PLANNED_GROUPS[order])
                 met = np.minimum(np.minimum(lengths * groups / sizes + 1, groups), lengths)
@@ -231,6 +249,8 @@ class PlannedTables(OperatorDefaults):
                 # More attributes than any table has: about as the part that a table has of them.
                 is_told = (attributes == order) | ((attributes > order) & (order == largest))
                 noises = np.where(is_told, met ** (order / np.maximum(attributes, order)), np.inf)
+            else:  # there are few cells, so that their number is no obstacle
+                noises = lengths.prod(axis=1)
             is_better = noises / float(times) ** 2 < second
             for powers, power in ((second, 2), (fourth, 4), (sixth, 6)):
                 powers[is_better] = noises[is_better] / float(times) ** power

@@ -1,12 +1,13 @@
 """Grouped tables as a strategy: every attribute first, then the tables over several that the data are worth."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-from veilcube.planner.design import Family, StrategyDefaults
+from veilcube.errors import PlanError
+from veilcube.planner.design import FAMILIES, Family, StrategyDefaults
 from veilcube.planner.grouped.design import GroupedDesign, PlannedTables
 from veilcube.query import Workload
 from veilcube.schema import Schema
+from veilcube.system import read_choice
 
 
 @dataclass(frozen=True)
@@ -14,13 +15,17 @@ class GroupedTables(StrategyDefaults):
     """Count every attribute, then tables over two, three and all of them, values grouped as finely as pays.
 
     For tables of three and more attributes: what ``"auto"`` takes there. Which tables are measured, and how finely,
-    is chosen from the noisy counts of the attributes; a model of all tables together answers any question.
+    is chosen from the noisy counts of the attributes; a model of all tables together answers any question. ``family``
+    is the noise that shares of the budget are planned for; planning sets it.
 
     >>> GroupedTables().name
     'grouped tables'
     """
 
-    family: Literal["laplace", "gaussian"] = "laplace"
+    family: Family = "laplace"
+
+    def __post_init__(self) -> None:
+        read_choice(self.family, "the family of noise", FAMILIES, PlanError)
 
     @property
     def name(self) -> str:

@@ -35,13 +35,15 @@ class Finding:
     """How one kind of question agrees with what was measured: ``disagreement`` is about 1 or less if all is well.
 
     It is a mean over ``questions`` independent ones, in units of what noise explains. ``corrected`` is the part of the
-    disagreement that was taken for bias and out of the answers.
+    disagreement that was taken for bias and out of the answers; ``is_widened`` says that the rest, what a model of the
+    whole table leaves unexplained, made the intervals wider.
     """
 
     kind: str
     questions: int
     disagreement: float
     corrected: float
+    is_widened: bool = False
 
     @property
     def is_good(self) -> bool:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from veilcube.analyst.estimate.base import Estimate, Estimates
 from veilcube.analyst.estimate.guaranteed.gaussian_blocks import GaussianReach, sub_gaussian_reach
+from veilcube.analyst.estimate.guaranteed.grouped_tables import GroupedBounds
 from veilcube.analyst.estimate.linear import IdentityEstimate, LeastSquares
 from veilcube.analyst.estimate.partition import blocks_of, is_adaptive
 from veilcube.errors import QueryError
@@ -118,10 +119,12 @@ class Guarantee:
         return _around(found, self._bounds.region(region, confidence))
 
 
-def _bounds_of(record: ReleaseRecord) -> "Estimate | _LastMeasurements":
+def _bounds_of(record: ReleaseRecord) -> "Estimate | GroupedBounds | _LastMeasurements":
     """Return what proved intervals come from; where regions were chosen by the noise of the cells, the cells alone."""
     if is_adaptive(record) and blocks_of(record) is None:
         return IdentityEstimate(record.measurements[0])
+    if any(part.grouped is not None for part in record.measurements):
+        return GroupedBounds.of(record)
     unbiased = LeastSquares()
     return unbiased.fit(record) if unbiased.can_read(record) else _LastMeasurements.of(record)
 

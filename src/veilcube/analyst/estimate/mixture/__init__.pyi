@@ -1,1 +1,1 @@
-from .estimator import LatentClasses as LatentClasses
+from .estimator import LatentClasses as LatentClasses, MixtureEstimate as MixtureEstimate

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from scipy import fft
+import scipy
 
 from veilcube.analyst.estimate.mixture.observed import ObservedTable
 from veilcube.operators import BlockSums, group_cells
@@ -47,7 +47,7 @@ def correct_cells(model: Floats, tables: Sequence[ObservedTable], is_ordinal: Se
         others = tuple(axis for axis in range(model.ndim) if axis not in table.axes)
         summed = prod(model.shape[axis] for axis in others)
         shape = tuple(1 if axis in others else size for axis, size in enumerate(model.shape))
-        apart = fft.dctn(table.counts.reshape(shape) - model.sum(axis=others, keepdims=True), norm="ortho")
+        apart = scipy.fft.dctn(table.counts.reshape(shape) - model.sum(axis=others, keepdims=True), norm="ortho")
         effects = tuple(slice(0, 1) if axis in others else slice(None) for axis in range(model.ndim))
         told[effects] += apart / np.sqrt(summed) * summed / table.variance
         precisions[effects] += summed / table.variance
@@ -62,7 +62,7 @@ def correct_cells(model: Floats, tables: Sequence[ObservedTable], is_ordinal: Se
     order = sum(_along(np.minimum(np.arange(size), 1), axis, model.ndim) for axis, size in enumerate(model.shape))
     spread = max(float(model.mean()), 0.0) * precisions * (order > 1)
     kept = np.maximum(spread / (1.0 + spread), missed[bands])
-    return np.asarray(model + fft.idctn(apart * kept, norm="ortho"))
+    return np.asarray(model + scipy.fft.idctn(apart * kept, norm="ortho"))
 
 
 def _bands(shape: Sequence[int], is_ordinal: Sequence[bool]) -> Integers:

@@ -165,7 +165,7 @@ def _compared(
         excess = max(0.0, unexplained - usual - spread)
         widened[order] = 1.0 + excess / max(missed, 1e-9)
         kind = "tables over one attribute" if order == 1 else f"tables over {order} attributes"
-        findings[order] = Finding(kind, int(cells), float(unexplained / max(usual, 1e-9)), 0.0)
+        findings[order] = Finding(kind, int(cells), 1.0 + float(excess / max(usual, 1e-9)), 0.0, is_widened=True)
     inflation = {number: widened.get(number, max(widened.values())) for number in range(1, most + 1)}
     return findings, inflation
 

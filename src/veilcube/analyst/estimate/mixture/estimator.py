@@ -1,21 +1,23 @@
 """Latent classes: one model of all tables of a release, which answers any question, with an interval."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from veilcube.analyst.estimate.base import Estimates, Finding
 from veilcube.analyst.estimate.mixture.cells import CellSums, correct_cells
 from veilcube.analyst.estimate.mixture.errors import ErrorModel, learn_errors
-from veilcube.analyst.estimate.mixture.fitting import fit_mixture
 from veilcube.analyst.estimate.mixture.model import Mixture
 from veilcube.analyst.estimate.mixture.observed import Observations, read_observations
+from veilcube.analyst.estimate.mixture.possible import PossibleMixture, are_possible, without_impossible
+from veilcube.analyst.estimate.mixture.remembered import fit_once
 from veilcube.analyst.estimate.mixture.replicates import Answering, Replicate, replay
+from veilcube.errors import QueryError
 from veilcube.laws import normal_quantile
 from veilcube.record import ReleaseRecord
 from veilcube.schema import Ordinal, Region, Schema
@@ -23,6 +25,7 @@ from veilcube.system import Floats, Integers, require_cells
 
 FITS, REPLAYS = 3, 4
 LARGEST_SIZE = 2**62
+ROWS_AT_ONCE = 2**18
 
 
 @dataclass(frozen=True)
@@ -54,21 +57,24 @@ class MixtureEstimate:
         self._fits = [self._refit(observed, seed) for seed in range(fits)]
         self.model = Mixture.mean_of([model for model, _ in self._fits])
         self._cells = self._corrected(observed, self.model)
+        self.answering = self._cells if self._cells is not None else self._answering(observed, self.model)
 
     def _refit(self, observed: Observations, seed: int) -> tuple[Mixture, Answering]:
-        model = fit_mixture(observed, seed)
-        return model, self._corrected(observed, model) or model
+        model = fit_once(observed, seed)
+        return model, self._answering(observed, model)
+
+    def _answering(self, observed: Observations, model: Mixture) -> Answering:
+        cells = self._corrected(observed, model)
+        if cells is not None:
+            return cells
+        return model if observed.impossible is None else PossibleMixture(model, observed.impossible)
 
     def _corrected(self, observed: Observations, model: Mixture) -> CellSums | None:
         if observed.cells is None:
             return None
         is_ordinal = [isinstance(attribute, Ordinal) for attribute in self._schema]
-        return CellSums(correct_cells(model.cells(), observed.of_values, is_ordinal))
-
-    @property
-    def answering(self) -> Answering:
-        """What gives the values of answers."""
-        return self._cells if self._cells is not None else self.model
+        corrected = correct_cells(model.cells(), observed.of_values, is_ordinal)
+        return CellSums(without_impossible(corrected, observed.impossible))
 
     @cached_property
     def replicates(self) -> list[Replicate]:
@@ -90,7 +96,7 @@ class MixtureEstimate:
         if self._cells is not None:
             return self._cells.values.copy()
         require_cells(self._schema.cells, 16, "every cell of the cube", "ask for the marginals of fewer attributes")
-        return self.model.cells()
+        return without_impossible(self.model.cells(), self._observed.impossible)
 
     def rectangles(self, low: Integers, high: Integers, confidence: float) -> Estimates:
         """Estimate the count of each block."""
@@ -116,9 +122,22 @@ class MixtureEstimate:
         width = normal_quantile(confidence) * stddev
         return Estimates(value, np.maximum(value - width, 0.0), value + width, stddev)
 
-    def synthesize(self, rows: int, generator: np.random.Generator) -> list[Integers]:
-        """Return rows drawn from the model, the cell of each along each attribute."""
-        return self.model.draw_values(rows, generator)
+    def draw_rows(self, number: int) -> Iterator[NDArray[np.int32]]:
+        """Yield rows drawn from the model as cell numbers, (rows, attributes), a part at a time."""
+        generator, left, missed = np.random.default_rng(), number, 0
+        while left:
+            # Of few rows none may be possible by luck: ever more are tried.
+            columns = self.model.draw_values(min(max(left, missed), ROWS_AT_ONCE), generator)
+            kept = np.flatnonzero(are_possible(columns, self._observed.impossible))[:left]
+            if kept.size:
+                left, missed = left - kept.size, 0
+                yield np.stack([column[kept] for column in columns], axis=1).astype(np.int32)
+                continue
+            missed += len(columns[0])
+            if missed > ROWS_AT_ONCE:
+                raise QueryError(
+                    "the release has no rows where the schema says that rows can be; check what it forbids"
+                )
 
 
 def _narrowed_by(region: Region) -> Floats:
@@ -220,4 +239,4 @@ class MixtureGroups:
 
     def _deviations(self, confidence: float) -> float:
         """Return Student's quantile: a mean square of few errors is itself uncertain."""
-        return float(stats.t.ppf((1 + confidence) / 2, len(self._errors)))
+        return float(scipy.special.stdtrit(len(self._errors), (1 + confidence) / 2))

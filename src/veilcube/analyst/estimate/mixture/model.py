@@ -53,6 +53,11 @@ class Mixture:
             found.append(ends)
         return found
 
+    @cached_property
+    def _is_part(self) -> list[bool]:
+        """Whether an axis has lost some of its values, so that all that are left are not everything."""
+        return [not np.allclose(ends[-1], 1.0) for ends in self._cumulated]
+
     def blocks(self, low: Integers, high: Integers) -> Floats:
         """Return the expected count of each block, inclusive indices (questions, attributes)."""
         found = np.empty(len(low))
@@ -64,10 +69,18 @@ class Mixture:
     def _blocks(self, low: Integers, high: Integers) -> Floats:
         inside = np.tile(self.weights, (len(low), 1))
         for axis, ends in enumerate(self._cumulated):
-            narrowed = np.flatnonzero((low[:, axis] > 0) | (high[:, axis] < len(ends) - 2))
+            narrowed = np.flatnonzero((low[:, axis] > 0) | (high[:, axis] < len(ends) - 2) | self._is_part[axis])
             first, last = low[narrowed, axis], np.maximum(high[narrowed, axis] + 1, low[narrowed, axis])
             inside[narrowed] *= ends[last] - ends[first]
         return np.asarray(self.rows * inside.sum(axis=1))
+
+    def within(self, masks: Sequence[NDArray[np.bool_] | None]) -> "Mixture":
+        """Return the part of the model within masks of values: its laws no longer add up to 1."""
+        axes, laws = list(self.axes), list(self.laws)
+        for axis, mask in enumerate(masks):
+            if mask is not None:
+                axes[axis], laws[axis] = ModelAxis.plain(mask.size), self._of_values(axis) * mask
+        return Mixture(tuple(axes), self.weights, tuple(laws), self.rows)
 
     def of_masks(self, masks: Sequence[NDArray[np.bool_] | None], axes: Sequence[int]) -> Floats:
         """Return the expected counts of all values of some attributes, the others within masks."""
@@ -100,23 +113,41 @@ class Mixture:
         """Return the expected count of every cell."""
         return self.rows * _table(self.weights, [self._of_values(axis) for axis in range(len(self.axes))])
 
-    def draw(self, rows: int, generator: np.random.Generator) -> list[Integers]:
-        """Return the places of rows drawn from the model, one array for each axis."""
+    def draw(self, rows: int, generator: np.random.Generator, *, is_even: bool = False) -> list[Integers]:
+        """Return the places of rows drawn from the model, one array for each axis: a sample, or evenly."""
         sizes = generator.multinomial(rows, self.weights / self.weights.sum())
+        if is_even:
+            ends = np.floor(np.cumsum(self.weights) / self.weights.sum() * rows + generator.random()).astype(np.int64)
+            ends[-1] = rows
+            sizes = np.diff(np.minimum(ends, rows), prepend=0)
         columns = [np.empty(rows, dtype=np.int64) for _ in self.axes]
         owners = np.repeat(np.arange(sizes.size), sizes)
         for column, laws in zip(columns, self.laws, strict=True):
             ends = np.cumsum(laws, axis=1)
             offsets = 2.0 * np.arange(len(laws))  # one sorted list for all classes, each in a stretch of its own
             ladder = (ends / ends[:, -1:] + offsets[:, np.newaxis]).ravel()
-            chosen = np.searchsorted(ladder, generator.random(rows) + offsets[owners], side="right")
+            drawn = _strata(sizes, owners, generator) if is_even else generator.random(rows)
+            chosen = np.searchsorted(ladder, drawn + offsets[owners], side="right")
             column[:] = np.minimum(chosen - owners * laws.shape[1], laws.shape[1] - 1)
         return columns
 
     def draw_values(self, rows: int, generator: np.random.Generator) -> list[Integers]:
-        """Return the values of rows drawn from the model, in a random order."""
-        order, places = generator.permutation(rows), self.draw(rows, generator)
+        """Return the values of rows drawn evenly from the model, in a random order.
+
+        Classes have as many rows as they should, up to one, and so has every stretch of their laws: such rows are
+        nearer to the model than a sample is.
+        """
+        order, places = generator.permutation(rows), self.draw(rows, generator, is_even=True)
         return [axis.values_of(one, generator)[order] for axis, one in zip(self.axes, places, strict=True)]
+
+
+def _strata(sizes: Integers, owners: Integers, generator: np.random.Generator) -> Floats:
+    """Return numbers between 0 and 1, in random order within each class: one in each of its size's equal stretches."""
+    order = np.argsort(owners + generator.random(owners.size), kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    ranks = np.empty(owners.size)
+    ranks[order] = np.arange(owners.size) - np.repeat(starts, sizes)
+    return np.asarray((ranks + generator.random(owners.size)) / sizes[owners])
 
 
 def grouped(laws: Floats, labels: Integers) -> Floats:

@@ -6,11 +6,14 @@ where no table tells them apart, or only the attribute's own counts do; how rows
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
+from veilcube.errors import QueryError
 from veilcube.operators import Axes, GroupedTablesOperator
 from veilcube.record import NoisyMeasurement, ReleaseRecord
+from veilcube.schema import Box, Region, Schema
 from veilcube.system import Floats, Integers
 
 MOST_PLACES = 512
@@ -23,6 +26,11 @@ class ModelAxis:
 
     places: Integers
     within: Floats
+
+    @classmethod
+    def plain(cls, size: int) -> "ModelAxis":
+        """Return the axis on which every value has a place of its own."""
+        return cls(np.arange(size), np.ones(size))
 
     @property
     def size(self) -> int:
@@ -63,6 +71,7 @@ class Observations:
     cells: ObservedTable | None
     shape: tuple[int, ...]
     family: str
+    impossible: Region | None
 
     @property
     def rows(self) -> float:
@@ -95,15 +104,20 @@ def read_observations(record: ReleaseRecord) -> Observations:
     is_cells = [
         len(table.axes) > 1 and set(table.axes) == own and table.counts.size == record.schema.cells for table in tables
     ]
+    if all(is_cells):  # a file may hold nothing else: a model has to be fitted to something
+        is_cells = [False] * len(tables)
+    if not tables:
+        raise QueryError("no model can be fitted to the tables of the release; remake it")
     cells = [table for table, whole in zip(tables, is_cells, strict=True) if whole]
     others = tuple(table for table, whole in zip(tables, is_cells, strict=True) if not whole)
-    return Observations(axes, others, cells[0] if cells else None, shape, record.measurements[0].noise.family)
+    family, impossible = record.measurements[0].noise.family, impossible_region(record.schema)
+    return Observations(axes, others, cells[0] if cells else None, shape, family, impossible)
 
 
 def _axis_of(axis: int, size: int, found: Sequence[tuple[NoisyMeasurement, GroupedTablesOperator]]) -> ModelAxis:
     """Return the axis of an attribute: values that share all groups of all tables share a place, if there are many."""
     if size <= MOST_PLACES:
-        return ModelAxis(np.arange(size), np.ones(size))
+        return ModelAxis.plain(size)
     own = _own_counts(axis, size, found)
     ends = np.cumsum(own)
     labels = [np.minimum((ends - own / 2) / ends[-1] * PLACES_OF_LONG, PLACES_OF_LONG - 1).astype(np.int64)]
@@ -151,3 +165,14 @@ def _groups_of_places(axis: ModelAxis, labels: Integers) -> Integers | None:
     of_places = np.zeros(axis.size, dtype=np.int64)
     of_places[axis.places] = labels
     return of_places if (of_places[axis.places] == labels).all() else None
+
+
+def impossible_region(schema: Schema) -> Region | None:
+    """Return the cells that a schema calls impossible; None if there is none."""
+    if not schema.impossible:
+        return None
+    boxes = (
+        Region(schema.shape, (Box(schema.shape, tuple(None if mask.all() else mask for mask in masks)),))
+        for masks in schema.impossible_boxes
+    )
+    return reduce(Region.union, boxes)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from veilcube.analyst.estimate.mixture.cells import CellSums
 from veilcube.analyst.estimate.mixture.model import Mixture
 from veilcube.analyst.estimate.mixture.observed import Observations
+from veilcube.analyst.estimate.mixture.possible import are_possible
 from veilcube.schema import Region
 from veilcube.system import Floats, Integers
 
@@ -98,6 +99,8 @@ def replay(
         number = min(rows, MOST_ROWS)
         columns = model.draw(number, generator)
         values = [axis.values_of(column, generator) for axis, column in zip(model.axes, columns, strict=True)]
+        kept = are_possible(values, observed.impossible)
+        columns, values, number = [one[kept] for one in columns], [one[kept] for one in values], max(int(kept.sum()), 1)
         drawn, of_cells = DrawnRows(observed.shape, values, rows / number), None
         tables = [
             _table_of_rows(columns, table.axes, table.groups, table.counts.shape) * (rows / number)

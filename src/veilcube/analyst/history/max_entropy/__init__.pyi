@@ -1,7 +1,6 @@
 from .fitting import MaxEntropy as MaxEntropy
 from .model import Convergence as Convergence, MaxEntropyModel as MaxEntropyModel
 from .quality import Quality as Quality, judge_rows as judge_rows
-from .synthesis import format_for as format_for
 from .tables import (
     TableGroup as TableGroup,
     make_group as make_group,

@@ -3,28 +3,24 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veilcube.analyst.history.kernel_pca import KernelPCAModel
 from veilcube.analyst.history.max_entropy.answers import answer_queries
 from veilcube.analyst.history.max_entropy.error import ErrorModel
-from veilcube.analyst.history.max_entropy.synthesis import format_for, rows_to_pandas, write_rows
 from veilcube.analyst.history.max_entropy.universe import Total, Universe, require_few_cells
-from veilcube.errors import QueryError, ReleaseFileError
+from veilcube.analyst.synthesis import Rows, hand_over, read_number_of_rows, read_target
+from veilcube.errors import QueryError
 from veilcube.laws import widest_deviations
 from veilcube.query import Answer, Answers, AnswersWorkloads, LinearQueries, Workload, read_confidence
 from veilcube.schema import Schema
-from veilcube.system import Floats, read_path, read_progress
+from veilcube.system import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Rows = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -122,9 +118,7 @@ class MaxEntropyModel(AnswersWorkloads):
 
     def rows(self, n: int) -> Iterator[Rows]:
         """Draw rows as cell numbers, a part at a time."""
-        if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
-            raise QueryError("the number of synthetic rows is a whole number of 1 or more")
-        return self._universe.rows(int(n))
+        return self._universe.rows(read_number_of_rows(n))
 
     def synthesize(
         self,
@@ -137,12 +131,6 @@ class MaxEntropyModel(AnswersWorkloads):
         Without a path they come as a pandas frame. With one they are written to a .csv, .csv.gz or .parquet file part
         by part, so their number is limited by the disk only.
         """
-        target = None if path is None else read_path(path, "the path of synthetic rows", ReleaseFileError)
-        if target is not None:
-            format_for(target)  # a name that will not do is told before the rows are drawn
-        read_progress(progress)
+        target = read_target(path, progress)
         count = max(1, round(self._total.value)) if n is None else n
-        parts = self.rows(count)
-        if target is None:
-            return rows_to_pandas(self.schema, parts, int(count))
-        return write_rows(self.schema, parts, int(count), target, self.privacy, progress)
+        return hand_over(self.schema, self.rows(count), int(count), target, self.privacy, progress)

@@ -224,6 +224,11 @@ def refine_release(
     if isinstance(release, RefinedRelease):
         rows, release = join_facts(release.schema, [release.rows, rows]), release.unrefined
     record = release.record
+    if any(part.grouped is not None for part in record.measurements):
+        raise QueryError(
+            "a release of grouped tables is answered by a model, which no fact can be imposed on; ask it for answers "
+            "and refine those"
+        )
     if record.schema.cells > MOST_CELLS:
         raise CapacityError(
             f"a whole release is refined cell by cell, up to {MOST_CELLS:,} cells, and this one has more; ask it for "

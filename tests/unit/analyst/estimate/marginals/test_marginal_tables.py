@@ -134,14 +134,14 @@ def test_tables_that_do_not_fit_are_refused(tables: object) -> None:
         vc.plan(SCHEMA, 1, vc.Marginals(tables=tables))  # type: ignore[arg-type]
 
 
-def test_a_cube_that_no_machine_counts_is_released_by_its_marginals() -> None:
+def test_a_cube_that_no_machine_counts_is_released_by_tables() -> None:
     release = vc.release(pa.table(rows(10, 4)), 1, schema=WIDE)
-    assert release.plan["strategy"]["name"] == "marginals"  # type: ignore[index]
-    with pytest.raises(PlanError, match="use strategy='marginals'"):
+    assert release.plan["strategy"]["name"] == "grouped tables"  # type: ignore[index]
+    with pytest.raises(PlanError, match="use strategy='grouped tables' or 'marginals'"):
         vc.release(pa.table(rows(10, 4)), 1, "identity", schema=WIDE)
 
 
 def test_a_cube_too_large_for_this_machine_says_what_to_do() -> None:
     schema = vc.Schema([vc.Ordinal(f"a{i}", 0, 9) for i in range(12)])
     with pytest.raises(vc.VeilcubeError, match="strategy='marginals'"):
-        vc.release(pa.table(rows(10, 4)), 1, schema=schema)
+        vc.release(pa.table(rows(10, 4)), 1, "tree", schema=schema)

@@ -15,7 +15,7 @@ from support.command_line import caller
 from support.releases import release_of
 from veilcube.analyst.history import read_history
 from veilcube.analyst.history.max_entropy.quality import judge_rows
-from veilcube.analyst.history.max_entropy.synthesis import rows_to_pandas, write_rows
+from veilcube.analyst.synthesis import rows_to_pandas, write_rows
 from veilcube.errors import CapacityError, QueryError
 
 MIXED = vc.Schema(

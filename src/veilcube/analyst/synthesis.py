@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 from enum import StrEnum
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,9 +21,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from veilcube.errors import CapacityError, QueryError
+from veilcube.errors import CapacityError, QueryError, ReleaseFileError
 from veilcube.schema import Attribute, Bins, Calendar, Nominal, Ordinal, Schema, WholeNumbers
-from veilcube.system import atomic_file, available_memory, format_bytes
+from veilcube.system import atomic_file, available_memory, format_bytes, read_path, read_progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +33,36 @@ Cells = NDArray[np.int32]
 
 _ROWS_PER_GROUP = 1 << 20
 _BYTES_PER_VALUE = 24
+
+
+def read_number_of_rows(n: object) -> int:
+    """Return how many rows are wanted; refuses anything but a whole number of 1 or more."""
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
+        raise QueryError("the number of synthetic rows is a whole number of 1 or more")
+    return int(n)
+
+
+def read_target(path: str | Path | None, progress: object) -> Path | None:
+    """Return the file that rows are to be written to; a name that will not do is told before they are drawn."""
+    target = None if path is None else read_path(path, "the path of synthetic rows", ReleaseFileError)
+    if target is not None:
+        format_for(target)
+    read_progress(progress)
+    return target
+
+
+def hand_over(
+    schema: Schema,
+    parts: Iterable[Rows],
+    count: int,
+    target: Path | None,
+    privacy: str,
+    progress: Callable[[float | None], None] | None,
+) -> "pd.DataFrame | Path":
+    """Return rows as a data frame, or write them to a file and return where."""
+    if target is None:
+        return rows_to_pandas(schema, parts, count)
+    return write_rows(schema, parts, count, target, privacy, progress)
 
 
 def rows_to_pandas(schema: Schema, parts: Iterable[Rows], count: int) -> "pd.DataFrame":
