@@ -5,7 +5,7 @@ import pytest
 
 from support.releases import release_of
 from veilcube.errors import CapacityError, QueryError
-from veilcube.planner import Adaptive, KdTree, Marginals, Tree, Wavelet
+from veilcube.planner import Adaptive, GroupedTables, KdTree, Marginals, Tree, Wavelet
 from veilcube.query import LinearQueries, Workload
 from veilcube.record import History
 from veilcube.schema import Nominal, Ordinal, Schema
@@ -109,7 +109,7 @@ def test_exact_answers_that_agree_and_noisy_ones_that_do_not_are_history():
     assert len(History(SCHEMA, twice, [5.0, 6.0], [0.0, 1.0])) == 2
 
 
-STRATEGIES = ["identity", Tree(), Wavelet(), Marginals(k=1), Adaptive(), KdTree(), "auto"]
+STRATEGIES = ["identity", Tree(), Wavelet(), Marginals(k=1), Adaptive(), KdTree(), GroupedTables(), "auto"]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)

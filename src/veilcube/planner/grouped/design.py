@@ -40,7 +40,7 @@ from veilcube.system import Floats, Integers, require_cells
 # The share of the first step, in thousandths: so much for each attribute, within bounds. Many attributes have so many
 # tables that their own counts tell more of each; of few, the tables tell it.
 PERMILLE_AN_ATTRIBUTE, LEAST_PERMILLE, MOST_PERMILLE = 20, 200, 400
-OF_ALL_ROWS = 3
+OF_ALL_ROWS = 2
 # Attributes longer than this are also counted in runs of RUN values, so that ranges do not sum up many noises.
 LONG, RUN = 128, 16
 WAYS_OUT = "use coarser bins or fewer attributes"

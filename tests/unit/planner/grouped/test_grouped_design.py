@@ -146,9 +146,13 @@ def test_the_largest_tables_are_reached_where_rows_abound() -> None:
         assert chosen.measurement_shape == largest_tables(schema).measurement_shape
 
 
-def test_the_first_step_counts_long_attributes_in_runs_as_well() -> None:
+def test_the_first_step_counts_all_rows_and_every_value_and_long_attributes_in_runs_as_well() -> None:
     operator = first_tables(ordinals(128, 129, 5000))
-    assert [operator.sizes(table) for table in operator.tables] == [(128,), (129,), (9,), (5000,), (313,), (20,)]
+    all_rows, *others = (operator.sizes(table) for table in operator.tables)
+    assert all_rows == (1,)
+    assert others == [(128,), (129,), (9,), (5000,), (313,), (20,)]
+    assert operator.multipliers[0] > 1
+    assert set(operator.multipliers[1:]) == {1}
     runs = operator.group_of_values(operator.tables[-1][0])
     assert (np.diff(runs) >= 0).all()
     assert np.bincount(runs).tolist() == [256] * 19 + [136]

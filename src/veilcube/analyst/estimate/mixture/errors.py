@@ -22,12 +22,13 @@ MOST_NARROWED = 5
 QUESTIONS = 500
 STRETCHES = 6
 DEVIATIONS_OF_95_PERCENT = 1.96
-# Part of a row that no squared error is taken to be below, and no predicted standard deviation.
+# Part of a row that no squared error is taken to be below, and no predicted standard deviation: a 95% interval around
+# no row at all holds a single one.
 _LEAST_SQUARE = 0.25
-_LEAST_STDDEV = 0.5
+_LEAST_STDDEV = 0.52
 _RIDGE = 3.0
 # The model is smoother than the table that it stands for, and so are the tables of the replays.
-WIDENING = 1.2
+WIDENING = 1.35
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,9 @@ class ErrorModel:
             stretch = np.interp(np.log(plain[chosen]), self.borders[known], self.scales[known])
             found[chosen] = WIDENING * plain[chosen] * stretch * np.sqrt(self.inflation[known])
         found[is_narrowed.sum(axis=1) == 0] = self.stddev_of_rows
-        return np.asarray(np.maximum(found, _LEAST_STDDEV))
+        # Whoever holds most rows is also wrong about the number of all.
+        of_rows = np.clip(counts / self.rows, 0.0, 1.0) * self.stddev_of_rows
+        return np.asarray(np.maximum(np.maximum(found, of_rows), _LEAST_STDDEV))
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -166,7 +166,7 @@ class MixtureGroups:
         self, estimate: MixtureEstimate, region: Region, axes: tuple[int, ...], size: int | None = None
     ) -> None:
         self._estimate, self._region, self._axes = estimate, region, axes
-        self._kept = slice(size)
+        self._kept = ... if size is None else slice(size)
 
     @cached_property
     def _values(self) -> Floats:

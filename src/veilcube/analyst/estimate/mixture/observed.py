@@ -18,6 +18,8 @@ from veilcube.system import Floats, Integers
 
 MOST_PLACES = 512
 PLACES_OF_LONG = 256
+# A model needs some rows to share out; where there are none, the answer is 0 up to this.
+LEAST_ROWS = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +80,7 @@ class Observations:
         """The number of rows, by the sums of all tables and their precisions."""
         known = [*self.tables, *([self.cells] if self.cells is not None else [])]
         weights = [1.0 / (table.variance * table.counts.size) for table in known]
-        return max(float(np.average([table.counts.sum() for table in known], weights=weights)), 1.0)
+        return max(float(np.average([table.counts.sum() for table in known], weights=weights)), LEAST_ROWS)
 
     @property
     def of_values(self) -> list[ObservedTable]:

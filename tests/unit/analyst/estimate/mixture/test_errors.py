@@ -184,6 +184,19 @@ def test_questions_about_more_attributes_than_were_asked_are_taken_for_the_most_
     np.testing.assert_allclose(found, [7 * 2 * 2, 1 * 2 * 2])
 
 
-def test_no_error_is_predicted_below_half_a_row() -> None:
-    model = ErrorModel(1e3, 0.01, np.full(18, -9.0), {1: np.zeros(1)}, {1: np.ones(1)}, {}, {1: 1.0})
-    assert model.stddevs(np.array([[1.0, 0, 0], [0, 0, 0]]), np.array([10.0, 1e3])).tolist() == [0.5, 0.5]
+def certain(stddev_of_rows: float) -> ErrorModel:
+    """Return a model by which no question about an attribute has an error to speak of, among 1,000 rows."""
+    return ErrorModel(1e3, stddev_of_rows, np.full(18, -9.0), {1: np.zeros(1)}, {1: np.ones(1)}, {}, {1: 1.0})
+
+
+def test_no_interval_is_too_narrow_to_hold_a_single_row_beside_none() -> None:
+    found = certain(0.01).stddevs(np.array([[1.0, 0, 0], [0, 0, 0]]), np.array([0.0, 1e3]))
+    assert found[0] == found[1]
+    assert 1.0 < DEVIATIONS_OF_95_PERCENT * found[0] < 1.1
+
+
+def test_questions_that_hold_most_rows_are_as_uncertain_as_their_number() -> None:
+    counts = np.array([0.0, 100.0, 500.0, 1000.0, 1003.0])
+    found = certain(20.0).stddevs(np.tile([1.0, 0.0, 0.0], (5, 1)), counts)
+    np.testing.assert_allclose(found[1:], [2.0, 10.0, 20.0, 20.0])
+    assert found[0] < 1.0

@@ -74,12 +74,13 @@ def test_the_same_fit_comes_without_a_folder_when_it_is_made_and_when_it_is_read
 
 
 def test_other_seeds_and_other_tables_are_other_fits(fits: Fits, observed: Observations, folder: Path) -> None:
-    first = observed.tables[0]
-    others = [
-        replace(observed, tables=(replace(first, counts=first.counts + 1.0), *observed.tables[1:])),
-        replace(observed, tables=(replace(first, variance=first.variance * 2), *observed.tables[1:])),
-        replace(observed, tables=(replace(first, groups=(first.groups[0][::-1].copy(),)), *observed.tables[1:])),
+    everybody, first, *rest = observed.tables
+    changed = [
+        replace(first, counts=first.counts + 1.0),
+        replace(first, variance=first.variance * 2),
+        replace(first, groups=(first.groups[0][::-1].copy(),)),
     ]
+    others = [replace(observed, tables=(everybody, one, *rest)) for one in changed]
     for case in (observed, *others):
         fit_once(case, 0)
     fit_once(observed, 1)
