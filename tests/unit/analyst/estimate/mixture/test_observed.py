@@ -165,7 +165,7 @@ def test_the_number_of_rows_weighs_sums_by_their_precision() -> None:
 
 
 def test_there_is_a_little_of_a_row_however_the_noise_falls() -> None:
-    assert 0 < made(([-40.0, 5.0], 1.0)).rows <= 1.0
+    assert made(([-40.0, 5.0], 1.0)).rows == LEAST_ROWS > 0.0
 
 
 def test_other_counts_take_the_place_of_the_measured_ones() -> None:
