@@ -146,9 +146,17 @@ class Source(Private):
     def list_rows(self, progress: Progress | None = None) -> RowList:
         """List the cell of each row along each attribute, in one pass and without the cube."""
         columns: list[list[NDArray[np.unsignedinteger[Any]]]] = [[] for _ in self.schema]
-        self._fold_in(progress, _into_lists(self.schema, columns))
-        kinds = [_smallest_kind(size) for size in self.schema.shape]
-        rows = [np.concatenate([np.zeros(0, kind), *parts]) for kind, parts in zip(kinds, columns, strict=True)]
+        rows: list[NDArray[np.unsignedinteger[Any]]] = []
+        try:
+            self._fold_in(progress, _into_lists(self.schema, columns))
+            for size, parts in zip(self.schema.shape, columns, strict=True):
+                rows.append(np.concatenate([np.zeros(0, _smallest_kind(size)), *parts]))
+                parts.clear()
+        except MemoryError:
+            raise CapacityError(
+                "the rows of the table cannot be listed in the memory of this machine, and its cube is larger still; "
+                f"{WAYS_OUT}"
+            ) from None
         return RowList(self.schema, rows, self.unit)
 
     def _fold_in(self, progress: Progress | None, add: _Add) -> None:

@@ -25,6 +25,7 @@ from veilcube.system import Floats, Integers
 
 LARGEST_MULTIPLIER = 2**31
 MOST_AXES, MOST_TABLES, LARGEST_MEASUREMENT = 64, 100_000, 2**40
+ROWS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class GroupedTablesOperator(OperatorDefaults):
             raise ValueError("there is one label for each value of each grouping")
         for grouping, (start, end) in zip(self.groupings, pairwise(self._label_ends), strict=True):
             found = labels[start:end]
-            if found.size and (found.min() < 0 or found.max() >= grouping.groups):
+            if found.size and (found.min() < 0 or found.max() != grouping.groups - 1):
                 raise ValueError("labels number the groups")
         labels.setflags(write=False)
 
@@ -196,11 +197,14 @@ class GroupedTablesOperator(OperatorDefaults):
         """Return the same from rows: the value of each row, one array for each attribute."""
         measured = np.empty(self.measurement_shape, dtype=np.int64)
         for table, times, part in zip(self.tables, self.multipliers, self.parts(measured), strict=True):
-            place = np.zeros(len(rows[0]), dtype=np.int64)
-            for number in table:
-                place *= self.groupings[number].groups
-                place += self.group_of_values(number)[rows[self.groupings[number].axis]]
-            part[...] = times * np.bincount(place, minlength=part.size).reshape(part.shape)
+            part[...] = 0
+            for start in range(0, len(rows[0]), ROWS_AT_ONCE):
+                place = np.zeros(min(ROWS_AT_ONCE, len(rows[0]) - start), dtype=np.int64)
+                for number in table:
+                    place *= self.groupings[number].groups
+                    cells = rows[self.groupings[number].axis][start : start + ROWS_AT_ONCE]
+                    place += self.group_of_values(number)[cells]
+                part[...] += times * np.bincount(place, minlength=part.size).reshape(part.shape)
         return measured
 
     def adjoint(self, measurements: Floats) -> Floats:

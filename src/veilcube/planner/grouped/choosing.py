@@ -30,6 +30,8 @@ LADDER = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128, 192, 25
 # And into how many at most, in tables over two and over three attributes: no table is larger, however many rows.
 FINEST = {2: LADDER[-1], 3: 32}
 MOST_CELLS = 2**18
+# Of longer attributes a model joins values, so that it could not read whole cells.
+LONGEST_OF_CELLS = 512
 MOST_TRIPLES = 1_000
 OF_TRIPLES = 0.35
 TO_NOTICE, WHERE_FULL = 0.1, 0.5
@@ -104,12 +106,18 @@ def told_apart(schema: Schema) -> tuple[int, ...]:
     return tuple(axis for axis, size in enumerate(schema.shape) if size > 1) or (0,)
 
 
+def has_cells(schema: Schema) -> bool:
+    """Whether whole cells are measured: of small cubes without long attributes, and of single attributes."""
+    is_small = schema.cells <= MOST_CELLS and max(schema.shape) <= LONGEST_OF_CELLS
+    return is_small or len(told_apart(schema)) < 2
+
+
 def _orders(schema: Schema, rows: float, stddev: float, family: Family) -> list[Order]:
     """Return the tables to measure by their number of attributes, with their shares of the budget."""
     axes = told_apart(schema)
     found: list[Order] = []
     left, full = 1.0, 0.0
-    if schema.cells <= MOST_CELLS or len(axes) < 2:
+    if has_cells(schema):
         # Cells are full where the spread of their counts, as of any counts of rows, is beyond that of noise.
         full = rows / schema.cells / stddev**2
         whole = Order((axes,), _share_of_cells(full) if len(axes) > 1 else 1.0, is_whole=True)

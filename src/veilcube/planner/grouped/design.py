@@ -32,7 +32,7 @@ from veilcube.planner.design import (
     Planned,
     Spending,
 )
-from veilcube.planner.grouped.choosing import FINEST, LADDER, MOST_CELLS, MOST_TRIPLES, UNITS, told_apart
+from veilcube.planner.grouped.choosing import FINEST, LADDER, MOST_TRIPLES, UNITS, has_cells, told_apart
 from veilcube.privacy import Event, SequentialEvent
 from veilcube.schema import Region, Schema
 from veilcube.system import Floats, Integers, require_cells
@@ -125,7 +125,7 @@ def largest_tables(schema: Schema) -> GroupedTablesOperator:
     sizes, axes = schema.shape, told_apart(schema)
     tables = list(combinations(axes, 2)) + (list(combinations(axes, 3)) if comb(len(axes), 3) <= MOST_TRIPLES else [])
     finest = [[(axis, min(sizes[axis], FINEST[len(table)])) for axis in table] for table in tables]
-    if schema.cells <= MOST_CELLS or len(axes) < 2:
+    if has_cells(schema):
         finest.append([(axis, sizes[axis]) for axis in axes])
     steps = [(axis, many) for axis, size in enumerate(sizes) for many in (*LADDER, size) if many <= size]
     numbers = {step: number for number, step in enumerate(dict.fromkeys(steps))}
@@ -158,7 +158,7 @@ class PlannedTables(OperatorDefaults):
         kept = dict(PLANNED_SHARES)
         if comb(attributes, 3) > MOST_TRIPLES or attributes < 3:
             del kept[3]
-        if schema.cells > MOST_CELLS and attributes > 1:
+        if not has_cells(schema):
             del kept[0]
         if attributes < 2:
             del kept[2]

@@ -9,6 +9,7 @@ for error that replays do not show, and added.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
@@ -74,11 +75,16 @@ class ErrorModel:
             chosen = kinds.narrowed == number
             known = number if number in self.borders else max(self.borders)
             stretch = np.interp(np.log(plain[chosen]), self.borders[known], self.scales[known])
-            found[chosen] = WIDENING * plain[chosen] * stretch * np.sqrt(self.inflation[known])
+            found[chosen] = self.widening(known) * plain[chosen] * stretch
         found[is_narrowed.sum(axis=1) == 0] = self.stddev_of_rows
         # Whoever holds most rows is also wrong about the number of all.
         of_rows = np.clip(counts / self.rows, 0.0, 1.0) * self.stddev_of_rows
         return np.asarray(np.maximum(np.maximum(found, of_rows), _LEAST_STDDEV))
+
+    def widening(self, narrowed: int) -> float:
+        """Return by what errors of replays are multiplied, for questions that narrow so many attributes."""
+        known = min(max(narrowed, 1), max(self.inflation))
+        return WIDENING * sqrt(self.inflation[known])
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -210,7 +210,9 @@ class MixtureGroups:
     @cached_property
     def _errors(self) -> Floats:
         """The errors of the groups in each replay, widened as intervals are."""
-        widened = sqrt(self._estimate.error_model.inflation[1])
+        narrowed = _narrowed_by(self._region)
+        narrowed[list(self._axes)] = 1.0
+        widened = self._estimate.error_model.widening(int(narrowed.sum()))
         return widened * np.stack(
             [
                 (one.fitted.groups(self._region, self._axes) - one.truth.groups(self._region, self._axes))[self._kept]

@@ -29,13 +29,16 @@ BLUR = 0.7
 _FADING = (0.9, 0.99)  # of Adam's means of slopes and of their squares
 _LAST_RATE = 0.02
 _LEAST_SHARE = 1e-6
+_LARGEST_PRECISION, _LEAST_VARIANCE = 1e9, 1e-4
 
 
 def fit_mixture(observed: Observations, seed: int, classes: int = CLASSES, steps: int = STEPS) -> Mixture:
     """Return a mixture that explains the tables."""
     rows = observed.rows
     logits = _beginning(observed, rows, classes, np.random.default_rng(seed))
-    tables = [_Table.of(table, rows) for table in observed.tables]
+    # Single precision holds no squares of the precisions of next to no noise.
+    sharpest = max(rows**2 / max(table.variance, _LEAST_VARIANCE) for table in observed.tables)
+    tables = [_Table.of(table, rows, max(sharpest / _LARGEST_PRECISION, 1.0)) for table in observed.tables]
     before = np.inf
     for _ in range(MOST_ROUNDS):
         _descend(tables, logits, steps)
@@ -105,11 +108,11 @@ class _Table:
     precision: np.float32
 
     @classmethod
-    def of(cls, table: ObservedTable, rows: float) -> "_Table":
+    def of(cls, table: ObservedTable, rows: float, unit: float = 1.0) -> "_Table":
         joined = tuple(_joining(labels) for labels in table.groups)
         shares = (table.counts / rows).astype(np.float32)
         keys = tuple(labels.tobytes() for labels in table.groups)
-        return cls(table.axes, joined, keys, shares, np.float32(rows**2 / table.variance))
+        return cls(table.axes, joined, keys, shares, np.float32(rows**2 / max(table.variance, _LEAST_VARIANCE) / unit))
 
 
 def _joining(labels: Integers) -> Singles | None:

@@ -18,6 +18,7 @@ from veilcube.system import Floats, Integers
 
 MOST_PLACES = 512
 PLACES_OF_LONG = 256
+MOST_BOXES = 1024
 # A model needs some rows to share out; where there are none, the answer is 0 up to this.
 LEAST_ROWS = 1e-3
 
@@ -170,11 +171,15 @@ def _groups_of_places(axis: ModelAxis, labels: Integers) -> Integers | None:
 
 
 def impossible_region(schema: Schema) -> Region | None:
-    """Return the cells that a schema calls impossible; None if there is none."""
+    """Return the cells that a schema calls impossible; None if there is none, or if they fall into too many boxes."""
     if not schema.impossible:
         return None
     boxes = (
         Region(schema.shape, (Box(schema.shape, tuple(None if mask.all() else mask for mask in masks)),))
         for masks in schema.impossible_boxes
     )
-    return reduce(Region.union, boxes)
+    try:
+        found = reduce(Region.union, boxes)
+    except QueryError:  # more disjoint boxes than a question may have
+        return None
+    return found if len(found.boxes) <= MOST_BOXES else None

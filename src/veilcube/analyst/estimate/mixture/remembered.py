@@ -7,17 +7,16 @@ wrong with a file there, it is as if it were missing.
 
 import hashlib
 import os
-import zlib
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.estimate.mixture.fitting import CLASSES, STEPS, fit_mixture
+from veilcube.analyst.estimate.mixture.fitting import BLUR, CLASSES, MOST_ROUNDS, RATE, STEPS, fit_mixture
 from veilcube.analyst.estimate.mixture.model import Mixture
 from veilcube.analyst.estimate.mixture.observed import Observations
 from veilcube.errors import ReleaseFileError
@@ -25,10 +24,8 @@ from veilcube.system import atomic_file
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
-LAYOUT = 1
+LAYOUT = 2
 MOST_FILES = 128
-# What files raise that are none of ours, or were: cut off, overwritten, or something else by that name.
-_DAMAGES = (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, MemoryError, BadZipFile, zlib.error)
 
 
 def fit_once(observed: Observations, seed: int) -> Mixture:
@@ -57,10 +54,12 @@ def _folder() -> Path | None:
 
 
 def _name(observed: Observations, seed: int) -> str:
-    digest = hashlib.sha256(f"{LAYOUT} {CLASSES} {STEPS} {seed} {observed.shape}".encode())
+    settings = f"{LAYOUT} {CLASSES} {STEPS} {MOST_ROUNDS} {RATE} {BLUR} {seed} {observed.shape} {observed.rows!r}"
+    digest = hashlib.sha256(settings.encode())
     for table in observed.tables:
         digest.update(f"{table.axes} {table.variance!r}".encode())
         for array in (*table.groups, table.counts):
+            digest.update(f"{array.dtype} {array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
@@ -87,8 +86,11 @@ def _mixture_of(arrays: Arrays, observed: Observations) -> Mixture | None:
 
 
 def _read(path: Path, observed: Observations) -> Mixture | None:
-    with suppress(*_DAMAGES), path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-        return _mixture_of(arrays, observed)
+    # A damaged file may fail in any way that zip files, headers of arrays and their texts can.
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            return _mixture_of(arrays, observed)
     return None
 
 
