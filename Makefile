@@ -38,11 +38,12 @@ reference: setup
 	$(BIN)/python tools/reference.py
 	$(BIN)/python -m veilcube.cli.reference docs/reference/command-line.md
 
+# Each of the two workers has one core: threads of linear algebra would wait for each other.
 test: lint
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 test-slow: setup
-	$(BIN)/pytest -n 2 --dist worksteal -m slow
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m slow
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -116,6 +116,18 @@ def test_errors_that_grow_with_the_answer_are_learned() -> None:
         np.testing.assert_allclose(found, expected, rtol=0.2)
 
 
+@pytest.mark.parametrize(("rare", "size"), [(0.08, 20.0), (0.02, 100.0)])
+def test_rare_large_errors_are_held_by_their_quantile_or_by_their_mean_square(rare: float, size: float) -> None:
+    """Of 8% large errors the 95% quantile is one; of 2% it is not, but their mean square tells."""
+    random = np.random.default_rng(3)
+    errors = np.where(random.random(8000) < rare, size, 0.6) * random.choice([-1.0, 1.0], 8000)
+    asked, counts = np.ones((8000, 1)), np.exp(random.uniform(2, 7, 8000))
+    weights, borders, scales = _regressed(Kinds.of(asked, counts, 1e6), errors)
+    found = ErrorModel(1e6, 0.0, weights, borders, scales, {}, {1: 1.0}).stddevs(asked, counts) / WIDENING
+    assert np.mean(np.abs(errors) <= DEVIATIONS_OF_95_PERCENT * found + 0.5) >= 0.95
+    assert np.mean(np.square(found)) >= 0.9 * np.mean(np.square(errors))
+
+
 def replayed_errors(replicates: list[Replicate]) -> tuple[Floats, Floats, Floats]:
     """Return the questions that errors were learned from: attributes, answers and errors."""
     generator, parts = np.random.default_rng(1), []
