@@ -168,7 +168,12 @@ def every_course(member: MechanismMember, schema: Schema, chosen: Plan) -> Itera
     if isinstance(member.mechanism, GroupedTablesMechanism):
         for tables in every_choice(schema, chosen.family):
             with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(grouped_tables, "are_cells_full", lambda *_: False)
                 patch.setattr(grouped_tables, "choose_tables", lambda *_, found=tables: found)
+                yield measure(member, cube, chosen, RecordedNoise(1, chosen.family))
+        if chosen.design.rows_share:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(grouped_tables, "are_cells_full", lambda *_: True)
                 yield measure(member, cube, chosen, RecordedNoise(1, chosen.family))
         yield from (measure(member, cube, chosen, RecordedNoise(seed, chosen.family)) for seed in range(OWN_CHOICES))
         return
@@ -249,7 +254,7 @@ def idle_share(member: MechanismMember, chosen: Plan) -> float:
     first, power = chosen.design.first, 1 if chosen.family == "laplace" else 2
     prices = [times**power for times in first.multipliers]
     idle = [price for price, table in zip(prices, first.tables, strict=True) if first.sizes(table) == (1,)]
-    return float(chosen.design.share) * sum(idle) / sum(prices)
+    return float(chosen.design.rows_share) + float(chosen.design.share) * sum(idle) / sum(prices)
 
 
 def check_every_path_spends_all(member: MechanismMember, epsilon: str) -> None:

@@ -102,6 +102,7 @@ ADAPTIVE = (
     MechanismMember("blocks", BLOCKS, AdaptiveMechanism()),
     MechanismMember("grown regions", GROWN, AdaptiveMechanism()),
     MechanismMember("grouped tables", GroupedTables(), GroupedTablesMechanism(), rounding=1e-4),
+    MechanismMember("full cells", GroupedTables(full_cells=True), GroupedTablesMechanism(), rounding=1e-4),
 )
 ESTIMATORS = (
     EstimatorMember("least_squares", LeastSquares(), (Identity(), PlainTree(3), Wavelet(flat=()), BLOCKS)),

@@ -271,9 +271,20 @@ class PeekingMultipliers(GroupedTablesMechanism):
             return super().measure(cube, plan, receipt, draw_noise)
 
 
-@pytest.mark.parametrize("peeking", [PeekingTables, PeekingMultipliers])
+class PeekingRows(GroupedTablesMechanism):
+    """Counts cells alone where there is an even number of rows, and not where there is a noisy number of enough."""
+
+    def measure(
+        self, cube: Cube, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler
+    ) -> tuple[NoisyMeasurement, ...]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(grouped_tables, "are_cells_full", lambda *_: int(cube.exact_rows) % 2 == 0)
+            return super().measure(cube, plan, receipt, draw_noise)
+
+
+@pytest.mark.parametrize("peeking", [PeekingTables, PeekingMultipliers, PeekingRows])
 def test_tables_that_are_chosen_by_exact_counts_fail(peeking: type[GroupedTablesMechanism]) -> None:
-    member = MechanismMember("peeking", GroupedTables(), peeking())
+    member = MechanismMember("peeking", GroupedTables(full_cells=peeking is PeekingRows), peeking())
     with pytest.raises(AssertionError):
         check_steps_depend_on_outputs_only(member, "1", "add-remove", seed=7)
 

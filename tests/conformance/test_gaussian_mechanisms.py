@@ -280,7 +280,7 @@ class BrokenTables(GroupedTables):
         return self.kind(schema)
 
     def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> tuple[GroupedTables, ...]:
-        return (BrokenTables(family, self.kind),)
+        return (BrokenTables(family, kind=self.kind),)
 
 
 def broken_tables(kind: type[GroupedDesign]) -> MechanismMember:

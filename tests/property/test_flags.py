@@ -33,6 +33,7 @@ PROTECTED: dict[tuple[str, str], Callable[[ProtectedTable, dict[str, object]], o
     ("Partition.noisy_mean", "fresh"): lambda t, flag: t.partition("sex").noisy_mean("age", epsilon=1, **flag),
 }
 OTHERS: dict[tuple[str, str], Callable[[dict[str, object]], object]] = {
+    ("GroupedTables", "full_cells"): lambda flag: vc.GroupedTables(**flag),
     ("Tree", "refine"): lambda flag: vc.Tree(**flag),
     ("Wavelet", "threshold"): lambda flag: vc.Wavelet(**flag),
     ("posterior", "discrete"): lambda flag: vc.posterior([(5, {1.0: 1})], **flag),

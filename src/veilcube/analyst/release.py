@@ -18,6 +18,7 @@ from veilcube.analyst.estimate import (
     Guarantee,
     LatentClasses,
     MixtureEstimate,
+    Nonnegative,
     choose_estimator,
     distribution_of_groups,
     mean_of_groups,
@@ -53,6 +54,7 @@ class Release:
 
     def __init__(self, record: ReleaseRecord) -> None:
         self._record = read_kind(record, ReleaseRecord, "a release is made of a ReleaseRecord")
+        self._telling = self._record.telling
         self._chosen: dict[str, Estimator] = {}
         self._fitted: dict[str, Estimate] = {}
 
@@ -84,7 +86,7 @@ class Release:
     @property
     def has_model(self) -> bool:
         """Whether a model of the whole table answers it, from which rows can be drawn: on grouped tables."""
-        return LatentClasses().can_read(self._record)
+        return LatentClasses().can_read(self._telling)
 
     @cached_property
     def answered(self) -> History:
@@ -243,11 +245,17 @@ class Release:
     ) -> "pd.DataFrame | Path":
         """Draw n rows (as many as the table has, unless said) that follow what was measured.
 
-        Grouped tables have a model to draw them from; to other releases the model of maximum entropy is fitted first.
+        Grouped tables have a model to draw them from, or full cells; to other releases the model of maximum entropy is
+        fitted first.
         Without a path they come as a pandas frame; with one they are written to a .csv, .csv.gz or .parquet file.
         """
         target = synthesis.read_target(path, progress)
         count = None if n is None else synthesis.read_number_of_rows(n)
+        if self._telling is not self._record:
+            cells = self._fit(Nonnegative()).cells()
+            wanted = max(1, round(float(cells.sum()))) if count is None else count
+            parts = synthesis.draw_cells(cells, wanted)
+            return synthesis.hand_over(self.schema, parts, wanted, target, self._words, progress)
         if not self.has_model:
             return history.MaxEntropy().fit(self).synthesize(count, target, progress)
         fitted = self._fit(LatentClasses())
@@ -271,16 +279,16 @@ class Release:
 
     @cached_property
     def _guarantee(self) -> Guarantee:
-        return Guarantee(self._record)
+        return Guarantee(self._telling)
 
     def _estimate(self, name: str) -> Estimate:
         if not isinstance(name, str) or name not in self._chosen:
-            self._chosen[name] = choose_estimator(self._record, name, self._fit)
+            self._chosen[name] = choose_estimator(self._telling, name, self._fit)
         return self._fit(self._chosen[name])
 
     def _fit(self, estimator: Estimator) -> Estimate:
         if estimator.name not in self._fitted:
-            self._fitted[estimator.name] = estimator.fit(self._record)
+            self._fitted[estimator.name] = estimator.fit(self._telling)
         return self._fitted[estimator.name]
 
     def _grouped(self, region: Region, names: Sequence[str], estimator: str, confidence: float) -> Answers:

@@ -51,6 +51,17 @@ def read_target(path: str | Path | None, progress: object) -> Path | None:
     return target
 
 
+def draw_cells(cells: NDArray[np.float64], number: int) -> Iterator[Rows]:
+    """Yield rows as cell numbers, (rows, attributes), each cell as often as its count has a share of all."""
+    generator, ends = np.random.default_rng(), np.cumsum(np.maximum(cells, 0.0).ravel())
+    if not ends[-1] > 0:
+        raise QueryError("no rows are left in the release once its noise is taken off, so none can be drawn")
+    for start in range(0, number, _ROWS_PER_GROUP):
+        places = generator.random(min(_ROWS_PER_GROUP, number - start)) * ends[-1]
+        found = np.minimum(np.searchsorted(ends, places, side="right"), ends.size - 1)
+        yield np.stack(np.unravel_index(found, cells.shape), axis=1).astype(np.int32)
+
+
 def hand_over(
     schema: Schema,
     parts: Iterable[Rows],

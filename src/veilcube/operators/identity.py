@@ -4,8 +4,10 @@ A = I, so least squares is the measurement itself, a row touches one cell, and t
 is m times that of one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,8 @@ from veilcube.operators.base import Moments, NeighbourName, OperatorDefaults, qu
 from veilcube.query import LinearQueries
 from veilcube.schema import Region, Schema
 from veilcube.system import Floats, Integers
+
+ROWS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,14 @@ class IdentityOperator(OperatorDefaults):
     def apply(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the exact counts themselves."""
         return cells
+
+    def apply_to_rows(self, rows: Sequence[NDArray[np.integer[Any]]]) -> NDArray[np.int64]:
+        """Return the exact counts from rows: the value of each row, one array for each attribute."""
+        counts = np.zeros(prod(self.cell_shape), dtype=np.int64)
+        for start in range(0, len(rows[0]), ROWS_AT_ONCE):
+            values = [column[start : start + ROWS_AT_ONCE].astype(np.int64) for column in rows]
+            counts += np.bincount(np.ravel_multi_index(values, self.cell_shape), minlength=counts.size)
+        return counts.reshape(self.cell_shape)
 
     def adjoint(self, measurements: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the measurements themselves: the identity is its own transpose."""

@@ -21,6 +21,7 @@ from .grouped import (
     FirstLook as FirstLook,
     GroupedDesign as GroupedDesign,
     GroupedTables as GroupedTables,
+    are_cells_full as are_cells_full,
     choose_tables as choose_tables,
 )
 from .marginals import Marginals as Marginals

@@ -11,7 +11,7 @@ import numpy as np
 from veilcube.errors import PlanError
 from veilcube.operators import LARGEST_MATCHED, Operator, require_few_tables
 from veilcube.planner.design import Family, Identity, MeasuredOnce, Strategy, default_workload
-from veilcube.planner.grouped import GroupedTables
+from veilcube.planner.grouped import GroupedTables, looks_at_rows
 from veilcube.planner.marginals import Marginals
 from veilcube.planner.matched import matched_strategies
 from veilcube.planner.partition import Adaptive, KdTree
@@ -117,7 +117,7 @@ def candidates_for(
     if strategy is not None:
         return strategy.candidates(schema, workload, family)
     if takes_grouped_tables(schema, is_given=is_given):
-        found = GroupedTables().candidates(schema, workload, family)
+        found = GroupedTables(full_cells=looks_at_rows(schema)).candidates(schema, workload, family)
         return (*found, *_marginals(schema, workload, family)) if is_given else found
     return _all_candidates(schema, workload, family, is_given)
 

@@ -60,6 +60,12 @@ def reason_for(taken: Priced, rival: Priced | None) -> str:
         return ""
     if rival is None:
         return f"{_word(taken.family)} noise was taken, the only one that can be drawn for this promise"
+    if taken.expected_error > rival.expected_error:
+        return (
+            f"{_word(taken.family)} noise was taken, though by the plan {_word(rival.family)} noise would err less "
+            f"({rival.expected_error:.4g} for {taken.expected_error:.4g}): if cells turn out full, each is counted "
+            "alone, and on single counts it is several times less"
+        )
     laplace, gaussian = sqrt(2) / float(promise.pure_epsilon), 1 / sqrt(2 * float(promise.rho))
     ratio = taken.sensitivity / sqrt(taken.sensitivity_l2_squared)
     return (

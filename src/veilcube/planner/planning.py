@@ -352,11 +352,16 @@ def choose(plans: Sequence[Plan]) -> Plan:
     """
     better = [option for option in plans if option.design.gain > 1]
     others = [option for option in plans if option.design.gain <= 1]
-    for option in sorted(better, key=lambda option: option.expected_error):
+    for option in sorted(better, key=lambda option: (_is_unsuited(option), option.expected_error)):
         general = [other.expected_error for other in others if not other.strategy.is_fitted]
         if option.expected_error <= option.design.gain * min(general, default=inf):
             return option
     return min(others or better, key=lambda option: option.expected_error)
+
+
+def _is_unsuited(option: Plan) -> bool:
+    """Whether the other family of noise is to be taken, though by the plan it may err more."""
+    return option.design.suited not in (None, option.family) and not option.promise.is_in_rho
 
 
 def _answering(plans: Sequence[Plan]) -> list[Plan]:

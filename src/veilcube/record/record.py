@@ -1,7 +1,7 @@
 """The record of a release: plain public data, with no questions on it (those live on the analyst's side)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -70,6 +70,13 @@ class ReleaseRecord:
             raise ReleaseFileError("the privacy statement of the release declares less than its strategy reveals")
         if not _sums_fit([measurement.values for measurement in self.measurements]):
             raise ReleaseFileError("the measured values of the release are so large that their sums leave 64 bits")
+
+    @property
+    def telling(self) -> "ReleaseRecord":
+        """What estimators read: the cells alone where every cell was counted once all rows were, else everything."""
+        *before, last = self.measurements
+        has_all_rows = len(before) == 1 and before[0].grouped is not None and before[0].values.size == 1
+        return replace(self, measurements=(last,)) if has_all_rows and last.cells is not None else self
 
     @property
     def steps(self) -> list[tuple[NoisyMeasurement, NodeCounts]]:

@@ -15,6 +15,7 @@ from veilcube.curator.cube import RowList
 from veilcube.errors import PlanError, PrivacyError, TableError
 from veilcube.operators import IdentityOperator
 from veilcube.planner.grouped.design import first_tables
+from veilcube.planner.wavelet import Wavelet
 from veilcube.privacy import PrivacyUnit
 from veilcube.privacy.unit import LARGEST_TABLE
 
@@ -75,8 +76,8 @@ def test_the_rows_that_are_listed_are_those_that_are_counted(
     assert (listed.schema, listed.unit) == (cube.schema, cube.unit)
     assert listed.exact_rows == cube.exact_rows
     np.testing.assert_array_equal(counted(listed), cube.exact_counts)
-    operator = first_tables(SCHEMA)
-    np.testing.assert_array_equal(listed.measured_by(operator), cube.measured_by(operator))
+    for operator in (first_tables(SCHEMA), IdentityOperator(SCHEMA.shape, SCHEMA.names)):
+        np.testing.assert_array_equal(listed.measured_by(operator), cube.measured_by(operator))
 
 
 def test_more_rows_than_a_batch_are_all_listed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,4 +152,4 @@ def test_a_list_above_the_bound_is_refused_in_one_sentence() -> None:
 
 def test_what_needs_the_cube_does_not_measure_rows() -> None:
     with pytest.raises(PlanError, match="not its rows"):
-        listed_rows(5).measured_by(IdentityOperator(SCHEMA.shape, SCHEMA.names))
+        listed_rows(5).measured_by(Wavelet().operator(SCHEMA))

@@ -91,7 +91,57 @@ def test_files_are_released_as_frames_are(named: str, tmp_path: Path) -> None:
 def test_a_cube_that_fits_is_counted_for_the_same_strategy() -> None:
     schema = vc.Schema([vc.Ordinal(name, 0, 9) for name in NAMES[:4]])
     release = vc.release(people(), epsilon=1, schema=schema)
-    assert release.plan["strategy"] == {"name": "grouped tables"}
+    assert release.plan["strategy"] == {"name": "grouped tables", "full_cells": True}
+
+
+def rich_table(rows: int) -> pd.DataFrame:
+    values = np.random.default_rng(3).integers(0, [4, 3, 2], (rows, 3))
+    return pd.DataFrame(values, columns=["a", "b", "c"])
+
+
+RICH = vc.Schema([vc.Ordinal("a", 0, 3), vc.Ordinal("b", 0, 2), vc.Nominal("c", [0, 1])])
+
+
+@pytest.mark.parametrize("promise", [{"epsilon": 1}, {"epsilon": 1, "delta": "1e-9"}, {"rho": "1/2"}], ids=str)
+def test_full_cells_are_counted_alone_and_answer_like_any_cells(promise: dict[str, object], tmp_path: Path) -> None:
+    table = rich_table(40_000)
+    release = vc.release(table, schema=RICH, **promise)
+    rows, cells = release.record.measurements
+    assert rows.values.size == 1
+    assert cells.cells is not None
+    assert release.count(estimator="least_squares").value == cells.values.sum()
+    assert not release.has_model
+    exact = np.zeros((4, 3, 2))
+    np.add.at(exact, tuple(table.to_numpy().T), 1)
+    assert np.abs(release.to_xarray(estimator="least_squares").to_numpy() - exact).max() < 12 * cells.noise.stddev
+    release.save(tmp_path / "rich.veil")
+    again = vc.open(tmp_path / "rich.veil")
+    workload = vc.Workload.random_ranges(RICH, 50, seed=1)
+    np.testing.assert_array_equal(again.answer(workload).value, release.answer(workload).value)
+    guaranteed = again.answer(workload, interval="guaranteed")
+    assert (guaranteed.low <= guaranteed.high).all()
+
+
+def test_cells_of_few_rows_are_not_counted_alone() -> None:
+    release = vc.release(rich_table(10), schema=RICH, epsilon=1)
+    assert len(release.record.measurements) == 3
+    assert release.has_model
+
+
+def test_rows_are_drawn_from_full_cells_as_they_are_filled() -> None:
+    table = rich_table(40_000)
+    release = vc.release(table, schema=RICH, epsilon=5)
+    drawn = release.synthesize(30_000)
+    assert list(drawn.columns) == ["a", "b", "c"]
+    share = drawn.value_counts(["a", "b"], sort=False).to_numpy() / 30_000
+    np.testing.assert_allclose(share, 1 / 12, atol=0.01)
+    assert abs(len(release.synthesize()) - 40_000) < 100
+
+
+def test_facts_are_imposed_on_full_cells() -> None:
+    release = vc.release(rich_table(40_000), schema=RICH, epsilon=1)
+    refined = vc.refine(release, ["COUNT(a = 0) = 10000"])
+    assert refined.count(a=0).value == pytest.approx(10_000)
 
 
 def test_rows_and_cubes_are_measured_alike(monkeypatch: pytest.MonkeyPatch) -> None:

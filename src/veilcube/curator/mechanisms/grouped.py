@@ -5,7 +5,8 @@ to t, by at most t d in L1, where d is its change of one table; and those of the
 by at most U d. Noise of scale t d / (ε w) on the first costs ε w and noise of scale U d / (ε (1 - w)) on the
 second the rest. Which tables and groups the second counts, and how it divides U among them, depends on the first step's
 noisy counts only: docs/proofs/grouped-tables.md, Theorem 1. Gaussian noise shares out ρ alike, with squared multipliers
-that add up to at most U²: Theorem 2.
+that add up to at most U²: Theorem 2. Where all rows are counted before, their noisy number alone decides between this
+and all cells on their own, and either way has what that number left: Theorem 3.
 """
 
 from math import prod
@@ -13,7 +14,9 @@ from math import prod
 from veilcube.curator.cube import Cube, RowList
 from veilcube.curator.ledger import Receipt
 from veilcube.curator.mechanisms.base import SAMPLERS, MechanismFor, NoiseSampler, claim_for, redeem_for
-from veilcube.planner import FirstLook, GroupedDesign, Plan, choose_tables
+from veilcube.laws import Noise
+from veilcube.operators import Operator
+from veilcube.planner import FirstLook, GroupedDesign, Plan, are_cells_full, choose_tables
 from veilcube.privacy import PrivacyStatement
 from veilcube.record import NoisyMeasurement
 
@@ -27,7 +30,7 @@ class GroupedTablesMechanism(MechanismFor[GroupedDesign]):
     planned_by = "GroupedTables()"
 
     def claim(self, plan: Plan) -> PrivacyStatement:
-        """Return the promise: the plan's, by two measurements of which the second follows from the first."""
+        """Return the promise: the plan's, by measurements of which each follows from those before."""
         return claim_for(plan, PROOFS)
 
     def words_to_measure(self, plan: Plan) -> int:
@@ -39,16 +42,24 @@ class GroupedTablesMechanism(MechanismFor[GroupedDesign]):
     def measure(
         self, cube: Cube | RowList, plan: Plan, receipt: Receipt, draw_noise: NoiseSampler | None = None
     ) -> tuple[NoisyMeasurement, ...]:
-        """Return both measurements; the charge is redeemed before the first random bit."""
+        """Return what was measured, step by step; the charge is redeemed before the first random bit."""
         redeem_for(receipt, self.claim(plan))
         design, draw = self.design_of(plan), draw_noise or SAMPLERS[plan.family]
+
+        def measured(operator: Operator, law: Noise) -> NoisyMeasurement:
+            values = draw(law.parameter, operator.measurement_shape)
+            values += cube.measured_by(operator)
+            return NoisyMeasurement(operator, values, law)
+
+        before: tuple[NoisyMeasurement, ...] = ()
+        if design.rows_share:
+            of_rows, of_cells = design.laws_of_cells(plan)
+            before = (measured(design.rows, of_rows),)
+            # From here on all rows are only read as they are published; and so are the attributes, further down.
+            if are_cells_full(plan.schema, float(before[0].values.sum()), of_cells.variance):
+                return *before, measured(design.cells, of_cells)
         of_attributes, of_tables = design.laws(plan)
-        values = draw(of_attributes.parameter, design.first.measurement_shape)
-        values += cube.measured_by(design.first)
-        first = NoisyMeasurement(design.first, values, of_attributes)
-        # From here on the attributes are only read as they are published.
+        first = measured(design.first, of_attributes)
         look = FirstLook.of(design.first, first.values)
         chosen = choose_tables(plan.schema, look, of_tables.stddev, plan.family)
-        counts = draw(of_tables.parameter, chosen.measurement_shape)
-        counts += cube.measured_by(chosen)
-        return first, NoisyMeasurement(chosen, counts, of_tables)
+        return *before, first, measured(chosen, of_tables)

@@ -59,6 +59,10 @@ class Design(Protocol):
         """By how much answers may be counted on to be better than planned; 1 if what is planned is what happens."""
 
     @property
+    def suited(self) -> Family | None:
+        """The noise to take wherever both keep the promise of an epsilon; None for whichever errs less by the plan."""
+
+    @property
     def tables(self) -> tuple[Axes, ...] | None:
         """Which tables of attributes must be counted; None if it takes the whole cube."""
 
@@ -83,6 +87,11 @@ class LeastSquaresErrors:
 
     gain: ClassVar[float] = 1.0
     tables: tuple[Axes, ...] | None = None
+
+    @property
+    def suited(self) -> Family | None:
+        """None: errors are planned as they are."""
+        return None
 
     def variances(self, plan: Planned, workload: Workload) -> Floats:
         """Return the exact variance of the least-squares answer to each query."""

@@ -5,7 +5,7 @@ leaves an average cell LEAST_ROWS standard deviations of its noise: with N rows 
 Groups of an attribute hold about equally many rows by the first look: neighbouring values of an ordinal attribute,
 and the rarest values of a nominal one together. Tables over three attributes are measured where each attribute can
 have LEAST_GROUPS groups. Whole cells, where the cube is small, tell what no table of few attributes shows: a little of
-the budget suffices to notice it, and most of it is spent on them where they are full
+the budget suffices to notice it, and all of it is spent on them where they are full
 (docs/decisions/0020-many-attributes.md).
 """
 
@@ -35,6 +35,8 @@ LONGEST_OF_CELLS = 512
 MOST_TRIPLES = 1_000
 OF_TRIPLES = 0.35
 TO_NOTICE, WHERE_FULL = 0.1, 0.5
+# Whole cells of larger cubes are not measured alone, however full.
+MOST_CELLS_ALONE = 2**22
 # Counts are whole: less noise than this is none.
 LEAST_STDDEV = 1e-3
 
@@ -104,6 +106,19 @@ def choose_tables(schema: Schema, look: FirstLook, stddev: float, family: Family
 def told_apart(schema: Schema) -> tuple[int, ...]:
     """Return the attributes with more than one value; the first one if there is none."""
     return tuple(axis for axis, size in enumerate(schema.shape) if size > 1) or (0,)
+
+
+def looks_at_rows(schema: Schema) -> bool:
+    """Whether all rows are counted before anything else, to see if cells alone are worth it: of cubes not too large.
+
+    Where cells are known to be impossible, a model tells more than all cells on their own.
+    """
+    return schema.cells <= MOST_CELLS_ALONE and len(told_apart(schema)) > 1 and not schema.impossible
+
+
+def are_cells_full(schema: Schema, rows: float, variance: float) -> bool:
+    """Whether the spread of the cells' counts, as of any counts of rows, is beyond that of noise on each."""
+    return rows >= schema.cells * variance
 
 
 def has_cells(schema: Schema) -> bool:

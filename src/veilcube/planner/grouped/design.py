@@ -1,8 +1,10 @@
-"""The design of grouped tables: what is measured in two steps, and the error that is planned with.
+"""The design of grouped tables: what is measured step by step, and the error that is planned with.
 
-The first step counts every attribute on its own, long ones at several resolutions; the second the tables over several
-attributes that the first suggests (``choosing``). Shares of the budget follow from public facts; how the second step
-divides its share, and which groups it counts, from what the first published.
+If asked for, and the cube is not too large, all rows are counted first, for a hundredth of the budget: if there are so
+many that cells are full, every cell is counted on its own with the rest, and nothing else. Otherwise one step counts
+every attribute on its own, long ones at several resolutions, and the next the tables over several attributes that the
+one before suggests (``choosing``). Shares of the budget follow from public facts; how the last step divides its share,
+and which groups it counts, from what was published.
 """
 
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ from veilcube.laws import Noise
 from veilcube.operators import (
     GroupedTablesOperator,
     Grouping,
+    IdentityOperator,
     LinearAnswers,
     Moments,
     NeighbourName,
@@ -32,8 +35,16 @@ from veilcube.planner.design import (
     Planned,
     Spending,
 )
-from veilcube.planner.grouped.choosing import FINEST, LADDER, MOST_TRIPLES, UNITS, has_cells, told_apart
-from veilcube.privacy import Event, SequentialEvent
+from veilcube.planner.grouped.choosing import (
+    FINEST,
+    LADDER,
+    MOST_TRIPLES,
+    UNITS,
+    has_cells,
+    looks_at_rows,
+    told_apart,
+)
+from veilcube.privacy import Event, ParallelEvent, SequentialEvent
 from veilcube.schema import Region, Schema
 from veilcube.system import Floats, Integers, require_cells
 
@@ -41,6 +52,10 @@ from veilcube.system import Floats, Integers, require_cells
 # tables that their own counts tell more of each; of few, the tables tell it.
 PERMILLE_AN_ATTRIBUTE, LEAST_PERMILLE, MOST_PERMILLE = 20, 200, 400
 OF_ALL_ROWS = 2
+# What counting all rows beforehand may cost.
+SHARE_OF_ROWS = Fraction(1, 100)
+# So many have 21 pairs, which either family of noise serves about as well.
+MOST_ATTRIBUTES_OF_LAPLACE = 7
 # Attributes longer than this are also counted in runs of RUN values, so that ranges do not sum up many noises.
 LONG, RUN = 128, 16
 WAYS_OUT = "use coarser bins or fewer attributes"
@@ -63,12 +78,16 @@ def first_tables(schema: Schema) -> GroupedTablesOperator:
     widths = [[1, *_widths_of_runs(size)] for size in schema.shape]
     labels = sum(size * len(own) for size, own in zip(schema.shape, widths, strict=True))
     require_cells(labels, 16, "counting every attribute on its own, at several resolutions,", WAYS_OUT)
-    everybody = (0, np.zeros(schema.shape[0], dtype=np.int64))
-    labelled = [everybody] + [
+    labelled = [_everybody(schema)] + [
         (axis, np.arange(size) // width) for axis, size in enumerate(schema.shape) for width in widths[axis]
     ]
     tables = [(number,) for number in range(len(labelled))]
     return GroupedTablesOperator.of(schema.shape, labelled, tables, [OF_ALL_ROWS] + [1] * (len(tables) - 1))
+
+
+def _everybody(schema: Schema) -> tuple[int, Integers]:
+    """Return the grouping of the first attribute into one group."""
+    return 0, np.zeros(schema.shape[0], dtype=np.int64)
 
 
 def _widths_of_runs(size: int) -> Iterator[int]:
@@ -83,28 +102,66 @@ class GroupedDesign(LeastSquaresErrors):
     """Every attribute first, with a share of the budget, then the tables that these counts suggest."""
 
     schema: Schema
+    full_cells: bool = False
     # By how much answers may be counted on to be better than planned (docs/benchmarks.md, many attributes).
     gain: ClassVar[float] = 3.0
 
     @property
+    def rows_share(self) -> Fraction:
+        """The share of the budget for counting all rows beforehand: none where cells are never counted alone."""
+        return SHARE_OF_ROWS if self.full_cells and looks_at_rows(self.schema) else Fraction(0)
+
+    @property
+    def suited(self) -> Family | None:
+        """Laplace noise where cells may turn out full and tables are few: on single counts it is several times less."""
+        return "laplace" if self.rows_share and len(told_apart(self.schema)) <= MOST_ATTRIBUTES_OF_LAPLACE else None
+
+    @property
     def share(self) -> Fraction:
-        """The share of the budget that the first step has."""
-        return first_share(len(self.schema))
+        """The share of the budget that the counts of single attributes have."""
+        return (1 - self.rows_share) * first_share(len(self.schema))
+
+    @property
+    def tables_share(self) -> Fraction:
+        """The share of the tables over several attributes: all that is left."""
+        return 1 - self.rows_share - self.share
+
+    @cached_property
+    def rows(self) -> GroupedTablesOperator:
+        """The number of all rows, as a table of one group."""
+        return GroupedTablesOperator.of(self.schema.shape, [_everybody(self.schema)], [(0,)], [1])
+
+    @cached_property
+    def cells(self) -> IdentityOperator:
+        """Every cell on its own."""
+        return IdentityOperator(self.schema.shape, self.schema.names)
 
     @cached_property
     def first(self) -> GroupedTablesOperator:
-        """What the first step counts."""
+        """What is counted of single attributes."""
         return first_tables(self.schema)
 
     def laws(self, plan: Planned) -> tuple[Noise, Noise]:
-        """Return the noise of both steps."""
+        """Return the noise of single attributes and of the tables over several."""
         first, second = self._spendings(plan)
-        return first.law(self.share), second.law(1 - self.share)
+        return first.law(self.share), second.law(self.tables_share)
+
+    def laws_of_cells(self, plan: Planned) -> tuple[Noise, Noise]:
+        """Return the noise of the number of all rows, and of cells that are counted alone after it."""
+        spending = plan.step_spending
+        return spending.law(self.rows_share), spending.law(1 - self.rows_share)
 
     def event(self, plan: Planned) -> Event:
-        """Return what is done: two measurements, the second chosen from the output of the first."""
+        """Return what is done: steps of which each is chosen from the output of those before.
+
+        The way that is not taken is as if done to no rows at all, so the two are parallel.
+        """
         first, second = self._spendings(plan)
-        return SequentialEvent((first.event(self.share), second.event(1 - self.share)))
+        tables = first.event(self.share), second.event(self.tables_share)
+        if not self.rows_share:
+            return SequentialEvent(tables)
+        rows, cells = (plan.step_spending.event(share) for share in (self.rows_share, 1 - self.rows_share))
+        return SequentialEvent((rows, ParallelEvent((cells, SequentialEvent(tables)))))
 
     def _spendings(self, plan: Planned) -> tuple[Spending, Spending]:
         summed, squared = self.first.sensitivity("add-remove"), self.first.sensitivity_l2_squared("add-remove")
@@ -113,7 +170,11 @@ class GroupedDesign(LeastSquaresErrors):
     def measured(self, plan: Planned) -> Parts:
         """Return the largest measurements that may be published."""
         first, second = self.laws(plan)
-        return [(self.first, first), (largest_tables(self.schema), second)]
+        tables: Parts = [(self.first, first), (largest_tables(self.schema), second)]
+        if not self.rows_share:
+            return tables
+        of_rows, of_cells = self.laws_of_cells(plan)
+        return [(self.rows, of_rows), (self.cells, of_cells), *tables]
 
 
 def largest_tables(schema: Schema) -> GroupedTablesOperator:

@@ -15,16 +15,21 @@ class GroupedTables(StrategyDefaults):
     """Count every attribute, then tables over two, three and all of them, values grouped as finely as pays.
 
     For tables of three and more attributes: what ``"auto"`` takes there. Which tables are measured, and how finely,
-    is chosen from the noisy counts of the attributes; a model of all tables together answers any question. ``family``
-    is the noise that shares of the budget are planned for; planning sets it.
+    is chosen from the noisy counts of the attributes; a model of all tables together answers any question. With
+    ``full_cells``, as ``"auto"`` has it, all rows are counted before, for a hundredth of the budget: where they are so
+    many that cells are full, every cell is counted on its own instead. ``family`` is the noise that shares of the
+    budget are planned for; planning sets it.
 
     >>> GroupedTables().name
     'grouped tables'
     """
 
     family: Family = "laplace"
+    full_cells: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.full_cells, bool):
+            raise PlanError("full_cells is True or False: whether cells are counted alone where they are full")
         read_choice(self.family, "the family of noise", FAMILIES, PlanError)
 
     @property
@@ -35,7 +40,8 @@ class GroupedTables(StrategyDefaults):
     @property
     def summary(self) -> str:
         """What is measured, in few words."""
-        return "every attribute, then tables over several with grouped values"
+        tables = "every attribute, then tables over several with grouped values"
+        return f"all rows; every cell alone if there are enough, else {tables}" if self.full_cells else tables
 
     @property
     def counts_tables(self) -> bool:
@@ -48,12 +54,12 @@ class GroupedTables(StrategyDefaults):
 
     def design(self, schema: Schema) -> GroupedDesign:
         """Return what it measures on a table of this schema."""
-        return GroupedDesign(schema)
+        return GroupedDesign(schema, self.full_cells)
 
     def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> "tuple[GroupedTables, ...]":
         """Return the strategy with the shares of its budget made for a family of noise."""
-        return (GroupedTables(family),)
+        return (GroupedTables(family, self.full_cells),)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""
-        return {"name": self.name}
+        return {"name": self.name} | ({"full_cells": True} if self.full_cells else {})

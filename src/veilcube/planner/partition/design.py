@@ -58,6 +58,7 @@ class AdaptiveDesign:
     threshold: float
     gain: ClassVar[float] = 1.0
     tables: ClassVar[None] = None
+    suited: ClassVar[None] = None
 
     def shares(self, plan: Planned) -> tuple[Fraction, ...]:
         """Return the shares of the budget for the cells and for the regions."""

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veilcube.errors import PlanError, QueryError, ReleaseFileError
-from veilcube.operators import GroupedTablesOperator, Grouping, IdentityOperator, Operator, read_operator
+from veilcube.operators import GroupedTablesOperator, Grouping, IdentityOperator, Operator, RegionCounts, read_operator
 from veilcube.schema import Nominal, Ordinal, Region, Schema
 
 SCHEMA = Schema([Ordinal("a", 1, 4), Nominal("b", ["x", "y", "z"]), Ordinal("c", 1, 1), Ordinal("d", 1, 5)])
@@ -279,7 +279,13 @@ def test_it_answers_nothing_alone_by_least_squares() -> None:
 
 def test_an_operator_that_needs_the_cube_refuses_rows() -> None:
     with pytest.raises(PlanError, match="not its rows"):
-        IdentityOperator((2, 2), ("a", "b")).apply_to_rows([np.zeros(1, dtype=np.int64)] * 2)
+        RegionCounts((2, 2), 3).apply_to_rows([np.zeros(1, dtype=np.int64)] * 2)
+
+
+def test_every_cell_is_counted_from_rows() -> None:
+    rows = [np.array([0, 2, 2, 1], dtype=np.uint8), np.array([1, 0, 0, 1], dtype=np.uint16)]
+    counted = IdentityOperator((3, 2), ("a", "b")).apply_to_rows(rows)
+    np.testing.assert_array_equal(counted, [[0, 1], [0, 1], [2, 0]])
 
 
 def test_labels_cannot_be_changed_afterwards() -> None:

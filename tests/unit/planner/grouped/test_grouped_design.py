@@ -3,6 +3,7 @@
 import time
 import warnings
 from fractions import Fraction
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -20,7 +21,15 @@ from veilcube.planner.grouped.design import (
     first_tables,
     largest_tables,
 )
-from veilcube.privacy import GaussianEvent, LaplaceEvent, SequentialEvent, epsilon_of, rho_of
+from veilcube.privacy import (
+    GaussianEvent,
+    LaplaceEvent,
+    ParallelEvent,
+    SequentialEvent,
+    epsilon_of,
+    noise_events,
+    rho_of,
+)
 from veilcube.query import read_query
 from veilcube.system import memory
 
@@ -50,16 +59,64 @@ each_schema = pytest.mark.parametrize("schema", SCHEMAS.values(), ids=list(SCHEM
 # What it costs
 
 
+def steps_of_tables(event: SequentialEvent) -> SequentialEvent:
+    """Return the two steps of tables, which may be one of the ways after all rows were counted."""
+    *_, last = event.events
+    return last.events[1] if isinstance(last, ParallelEvent) else event
+
+
+@each_relation
+@pytest.mark.parametrize("promise", [{"epsilon": "1/10"}, {"epsilon": "7/2"}, {"rho": "1/8"}], ids=str)
+@pytest.mark.parametrize("name", ["two", "three", "long"])
+def test_either_way_after_counting_all_rows_costs_the_same(
+    name: str, promise: dict[str, object], neighbours: str, unit: dict[str, object]
+) -> None:
+    plan = vc.plan(SCHEMAS[name], strategy=GroupedTables(full_cells=True), neighbours=neighbours, **promise, **unit)
+    rows, either = plan.event.events
+    cells, tables = either.events
+    cost_of = epsilon_of if plan.family == "laplace" else rho_of
+    nearly = Fraction(1, 2**38)
+    assert rows.noise.sensitivity == cells.noise.sensitivity
+    for way in (cells, tables):
+        left = cost_of(plan.event) - cost_of(rows)
+        assert left * (1 - nearly) <= cost_of(way) <= left
+        assert left * Fraction(1, 100) * (1 - nearly) <= cost_of(rows) * Fraction(99, 100) <= left * Fraction(1, 100)
+
+
+def test_cells_are_never_counted_alone_where_there_are_too_many_or_some_are_impossible() -> None:
+    assert GroupedDesign(ordinals(2, 2, 2)).rows_share == 0
+    names = vc.Nominal("a", ["x", "y"]), vc.Nominal("b", ["x", "y"]), vc.Nominal("c", ["x", "y"])
+    assert GroupedDesign(vc.Schema(names), True).rows_share > 0
+    assert GroupedDesign(vc.Schema(names, impossible=[{"a": "x", "b": "y"}]), True).rows_share == 0
+    assert GroupedDesign(ordinals(2**11, 2**11), True).rows_share > 0
+    assert GroupedDesign(ordinals(2**11, 2**11, 2), True).rows_share == 0
+    assert GroupedDesign(ordinals(1, 9, 1), True).rows_share == 0
+
+
+@pytest.mark.parametrize(
+    ("promise", "family"), [({"epsilon": 1, "delta": "1e-9"}, "laplace"), ({"rho": "1/100"}, "gaussian")], ids=str
+)
+def test_single_counts_decide_the_noise_of_small_cubes_but_never_of_a_promise_in_rho(
+    promise: dict[str, object], family: str
+) -> None:
+    plan = vc.plan(ordinals(8, 6, 5, 4, 3, 2), **promise)
+    assert plan.strategy.name == "grouped tables"
+    assert plan.family == family
+    assert plan.reason.startswith(f"{family.capitalize()} noise was taken")
+
+
 @each_schema
 @each_relation
 @pytest.mark.parametrize("epsilon", ["1", "1/10", "7/2"])
 def test_both_steps_cost_exactly_epsilon(
     schema: vc.Schema, neighbours: str, unit: dict[str, object], epsilon: str
 ) -> None:
-    plan = vc.plan(schema, epsilon, GroupedTables(), neighbours=neighbours, **unit)
-    first, second = plan.event.events
+    strategy = GroupedTables(full_cells=epsilon != "1")
+    plan = vc.plan(schema, epsilon, strategy, neighbours=neighbours, **unit)
+    first, second = steps_of_tables(plan.event).events
+    left = Fraction(epsilon) * (1 - plan.design.rows_share)
     assert epsilon_of(plan.event) == Fraction(epsilon)
-    assert epsilon_of(first) == first_share(len(schema)) * Fraction(epsilon)
+    assert epsilon_of(first) == first_share(len(schema)) * left
     assert first.sensitivity == plan.step_sensitivity * sum(first_tables(schema).multipliers)
     assert second.sensitivity == plan.step_sensitivity * UNITS
 
@@ -95,11 +152,12 @@ def test_laplace_noise_is_chosen_where_it_is_less() -> None:
 
 @each_schema
 def test_the_laws_of_both_steps_are_those_of_the_event(schema: vc.Schema) -> None:
-    for given in ({"epsilon": "2/3"}, {"rho": "1/8"}):
-        plan = vc.plan(schema, strategy=GroupedTables(), **given)
-        laws = plan.design.laws(plan)
-        assert [law.parameter for law in laws] == [event.noise.parameter for event in plan.event.events]
-        assert [law for _, law in plan.parts] == list(laws)
+    promises = ({"epsilon": "2/3"}, {"rho": "1/8"})
+    for given, full_cells in product(promises, (False, True)):
+        plan = vc.plan(schema, strategy=GroupedTables(full_cells=full_cells), **given)
+        laws = [*(plan.design.laws_of_cells(plan) if plan.design.rows_share else ()), *plan.design.laws(plan)]
+        assert [law.parameter for law in laws] == [event.noise.parameter for event in noise_events(plan.event)]
+        assert [law for _, law in plan.parts] == laws
 
 
 def test_many_attributes_give_the_first_step_a_larger_share() -> None:

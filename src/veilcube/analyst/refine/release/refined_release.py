@@ -223,7 +223,7 @@ def refine_release(
     rows = read_release_facts(release.schema, constraints, known, values, source)
     if isinstance(release, RefinedRelease):
         rows, release = join_facts(release.schema, [release.rows, rows]), release.unrefined
-    record = release.record
+    record = release.record.telling
     if any(part.grouped is not None for part in record.measurements):
         raise QueryError(
             "a release of grouped tables is answered by a model, which no fact can be imposed on; ask it for answers "
