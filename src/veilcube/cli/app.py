@@ -38,6 +38,12 @@ COMMANDS: Mapping[str, str] = {
     "history": "See the answers that a dataset gave, and learn from them at no cost in privacy.",
 }
 
+# The folder of each command: of those for whoever holds the table, and for whoever reads what was released.
+FOLDERS: Mapping[str, Sequence[str]] = {
+    "curator": ("plan", "release", "schema", "ledger"),
+    "analyst": ("query", "refine", "synthesize", "info", "history"),
+}
+
 
 class CommandsWhenCalled(TyperGroup):
     """All commands, each loaded when it is called."""
@@ -76,7 +82,8 @@ def _app(**settings: Any) -> CommandGroup:
 
 def _load(name: str) -> Any:
     """Return a command, or a group of commands, from the module of its name."""
-    module, alone = import_module(f"veilcube.cli.commands.{name}"), _app()
+    folder = next((f".{folder}" for folder, names in FOLDERS.items() if name in names), "")
+    module, alone = import_module(f"veilcube.cli.commands{folder}.{name}"), _app()
     if hasattr(module, "app"):
         alone.add_typer(module.app, name=name)
     else:

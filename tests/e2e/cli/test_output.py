@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import Call, caller, write_people, write_schema
-from veilcube.cli.commands.release import save_what_was_paid_for
+from veilcube.cli.commands.curator import save_what_was_paid_for
 from veilcube.cli.failures import describe
 from veilcube.cli.shared.output import show_interval, show_number
 from veilcube.curator.cube import Cube

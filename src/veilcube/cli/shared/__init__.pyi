@@ -37,3 +37,4 @@ from .output import (
     show_size as show_size,
     show_table as show_table,
 )
+from .schemas import describe_schema as describe_schema, show_schema as show_schema

@@ -3,8 +3,16 @@
 from collections.abc import Mapping
 
 from veilcube.analyst import Release
-from veilcube.cli.commands.schema import describe_schema, show_schema
-from veilcube.cli.shared import JsonFlag, ReleaseFile, open_release_file, print_json, say, show_number
+from veilcube.cli.shared import (
+    JsonFlag,
+    ReleaseFile,
+    describe_schema,
+    open_release_file,
+    print_json,
+    say,
+    show_number,
+    show_schema,
+)
 from veilcube.planner import Marginals
 
 LEAST_ERROR_SHOWN = 0.001

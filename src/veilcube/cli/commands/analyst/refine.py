@@ -16,7 +16,7 @@ from veilcube.analyst import (
     refine_release,
     refinement_privacy,
 )
-from veilcube.cli.commands.query import Queries
+from veilcube.cli.commands.analyst.query import Queries
 from veilcube.cli.shared import (
     Confidence,
     Force,

@@ -11,17 +11,16 @@ from veilcube.cli.shared import (
     Force,
     JsonFlag,
     SchemaFile,
+    describe_schema,
     print_json,
     program,
     say,
     say_exactly,
-    show_table,
+    show_schema,
 )
 from veilcube.curator import draft_schema
 from veilcube.errors import SchemaError
-from veilcube.schema import Attribute, Bins, Nominal, Ordinal, Schema
-
-MOST_EDGES_SHOWN = 6
+from veilcube.schema import Schema
 
 app = CommandGroup(help="Check a schema file, or draft one for a table.")
 
@@ -66,49 +65,3 @@ def draft(
             "person; then check it with"
         )
         say_exactly(f"  {program()} schema check {shlex.quote(str(out))}")
-
-
-def describe_schema(schema: Schema) -> dict[str, object]:
-    """Return a schema as plain data with its size."""
-    return {
-        "attributes": [attribute.to_dict() | {"cells": attribute.size} for attribute in schema],
-        "shape": list(schema.shape),
-        "cells": schema.cells,
-        "fingerprint": schema.fingerprint(),
-    }
-
-
-def show_schema(schema: Schema) -> None:
-    """Print a schema as a table, one attribute a row."""
-    columns = ("attribute", "kind", "column", "domain", "cells", "outside", "missing")
-    rows = [
-        (
-            attribute.name,
-            attribute.kind,
-            attribute.column,
-            _domain(attribute),
-            f"{attribute.size:,}",
-            attribute.outside,
-            attribute.missing,
-        )
-        for attribute in schema
-    ]
-    show_table(columns, rows, numbers=["cells"])
-
-
-def _domain(attribute: Attribute) -> str:
-    if isinstance(attribute, Ordinal):
-        division = attribute.division
-        return _edges(division) if isinstance(division, Bins) else division.domain()
-    if not isinstance(attribute, Nominal):
-        return ""
-    shown = attribute.hierarchy.groups or attribute.values
-    names = ", ".join(shown[:4]) + (", ..." if len(shown) > 4 else "")
-    return f"{names} ({len(attribute.values)} values)" if attribute.hierarchy.groups else names
-
-
-def _edges(bins: Bins) -> str:
-    edges = [str(edge) for edge in bins.edges]
-    if len(edges) > MOST_EDGES_SHOWN:
-        edges = [*edges[: MOST_EDGES_SHOWN - 2], "...", edges[-1]]
-    return f"edges {', '.join(edges)}"
