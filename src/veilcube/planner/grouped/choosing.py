@@ -35,6 +35,8 @@ LONGEST_OF_CELLS = 512
 MOST_TRIPLES = 1_000
 OF_TRIPLES = 0.35
 TO_NOTICE, WHERE_FULL = 0.1, 0.5
+# Rows that an average cell holds at least if cells are measured alone.
+LEAST_MEAN_OF_CELLS = 0.25
 # Whole cells of larger cubes are not measured alone, however full.
 MOST_CELLS_ALONE = 2**22
 # Counts are whole: less noise than this is none.
@@ -117,8 +119,11 @@ def looks_at_rows(schema: Schema) -> bool:
 
 
 def are_cells_full(schema: Schema, rows: float, variance: float) -> bool:
-    """Whether the spread of the cells' counts, as of any counts of rows, is beyond that of noise on each."""
-    return rows >= schema.cells * variance
+    """Whether the spread of the cells' counts, as of any counts of rows, is beyond that of noise on each.
+
+    Where most cells hold nobody, tables of few attributes tell more, however little noise there is.
+    """
+    return rows >= schema.cells * max(variance, LEAST_MEAN_OF_CELLS)
 
 
 def has_cells(schema: Schema) -> bool:

@@ -54,10 +54,13 @@ PERMILLE_AN_ATTRIBUTE, LEAST_PERMILLE, MOST_PERMILLE = 20, 200, 400
 OF_ALL_ROWS = 2
 # What counting all rows beforehand may cost.
 SHARE_OF_ROWS = Fraction(1, 100)
-# So many have 21 pairs, which either family of noise serves about as well.
-MOST_ATTRIBUTES_OF_LAPLACE = 7
-# Attributes longer than this are also counted in runs of RUN values, so that ranges do not sum up many noises.
-LONG, RUN = 128, 16
+# So many have 20 pairs and triples, which either family of noise serves about as well; more are served better by
+# Gaussian noise, unless there are so few cells that they will probably be full.
+MOST_ATTRIBUTES_OF_LAPLACE, MOST_CELLS_OF_LAPLACE = 5, 2**14
+# Attributes longer than the first are also counted in runs of values, so that ranges do not sum up many noises: of 8
+# values, or from the second length on of 16, 256 and so on.
+LONG, VERY_LONG = 32, 128
+RUN, RUN_OF_VERY_LONG = 8, 16
 WAYS_OUT = "use coarser bins or fewer attributes"
 # Into how many groups the error is planned with, for tables over 2, 3 and more attributes.
 PLANNED_GROUPS = {1: 64, 2: 16, 3: 8}
@@ -91,10 +94,11 @@ def _everybody(schema: Schema) -> tuple[int, Integers]:
 
 
 def _widths_of_runs(size: int) -> Iterator[int]:
-    width = RUN
-    while size > LONG and size // width >= RUN // 2:
+    run = RUN if size <= VERY_LONG else RUN_OF_VERY_LONG
+    width = run
+    while size > LONG and size // width >= run // 2:
         yield width
-        width *= RUN
+        width *= run
 
 
 @dataclass(frozen=True)
@@ -113,8 +117,9 @@ class GroupedDesign(LeastSquaresErrors):
 
     @property
     def suited(self) -> Family | None:
-        """Laplace noise where cells may turn out full and tables are few: on single counts it is several times less."""
-        return "laplace" if self.rows_share and len(told_apart(self.schema)) <= MOST_ATTRIBUTES_OF_LAPLACE else None
+        """Laplace noise where tables are few or cells are probably full: on single counts it is several times less."""
+        is_narrow = len(told_apart(self.schema)) <= MOST_ATTRIBUTES_OF_LAPLACE
+        return "laplace" if self.rows_share and (is_narrow or self.schema.cells <= MOST_CELLS_OF_LAPLACE) else None
 
     @property
     def share(self) -> Fraction:

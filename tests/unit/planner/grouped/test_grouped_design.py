@@ -94,12 +94,19 @@ def test_cells_are_never_counted_alone_where_there_are_too_many_or_some_are_impo
 
 
 @pytest.mark.parametrize(
-    ("promise", "family"), [({"epsilon": 1, "delta": "1e-9"}, "laplace"), ({"rho": "1/100"}, "gaussian")], ids=str
+    ("sizes", "promise", "family"),
+    [
+        ((8, 6, 5, 4, 3, 2), {"epsilon": 1, "delta": "1e-9"}, "laplace"),
+        ((8, 6, 5, 4, 3, 2), {"rho": "1/100"}, "gaussian"),
+        ((30, 20, 20, 10, 5), {"epsilon": 1, "delta": "1e-9"}, "laplace"),
+        ((30, 10, 12, 2, 4, 6, 5), {"epsilon": 1, "delta": "1e-9"}, "gaussian"),
+    ],
+    ids=str,
 )
 def test_single_counts_decide_the_noise_of_small_cubes_but_never_of_a_promise_in_rho(
-    promise: dict[str, object], family: str
+    sizes: tuple[int, ...], promise: dict[str, object], family: str
 ) -> None:
-    plan = vc.plan(ordinals(8, 6, 5, 4, 3, 2), **promise)
+    plan = vc.plan(ordinals(*sizes), **promise)
     assert plan.strategy.name == "grouped tables"
     assert plan.family == family
     assert plan.reason.startswith(f"{family.capitalize()} noise was taken")
@@ -205,10 +212,10 @@ def test_the_largest_tables_are_reached_where_rows_abound() -> None:
 
 
 def test_the_first_step_counts_all_rows_and_every_value_and_long_attributes_in_runs_as_well() -> None:
-    operator = first_tables(ordinals(128, 129, 5000))
+    operator = first_tables(ordinals(32, 128, 129, 5000))
     all_rows, *others = (operator.sizes(table) for table in operator.tables)
     assert all_rows == (1,)
-    assert others == [(128,), (129,), (9,), (5000,), (313,), (20,)]
+    assert others == [(32,), (128,), (16,), (129,), (9,), (5000,), (313,), (20,)]
     assert operator.multipliers[0] > 1
     assert set(operator.multipliers[1:]) == {1}
     runs = operator.group_of_values(operator.tables[-1][0])

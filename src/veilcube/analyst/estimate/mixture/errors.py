@@ -8,14 +8,15 @@ for error that replays do not show, and added.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 
 from veilcube.analyst.estimate.base import Finding
+from veilcube.analyst.estimate.mixture.cells import CellSums
 from veilcube.analyst.estimate.mixture.model import Mixture
-from veilcube.analyst.estimate.mixture.observed import Observations
+from veilcube.analyst.estimate.mixture.observed import Observations, ObservedTable
 from veilcube.analyst.estimate.mixture.replicates import Answering, Replicate
 from veilcube.system import Floats, Integers
 
@@ -28,8 +29,13 @@ DEVIATIONS_OF_95_PERCENT = 1.96
 _LEAST_SQUARE = 0.25
 _LEAST_STDDEV = 0.52
 _RIDGE = 3.0
-# The model is smoother than the table that it stands for, and so are the tables of the replays.
-WIDENING = 1.35
+# The model is smoother than the table that it stands for, and so are the tables of the replays: the more so, the more
+# attributes a question narrows, for of single ones every value was counted.
+WIDENING = {1: 1.25, 2: 1.3, 3: 1.35}
+# The variance of a squared deviate of Laplace noise, in squared variances; and how many standard deviations what is
+# left of all cells must be beyond that of replays to count, for there are so many cells that luck looks like error.
+KURTOSIS_OF_LAPLACE = 5.0
+DOUBT_OF_CELLS = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +90,7 @@ class ErrorModel:
     def widening(self, narrowed: int) -> float:
         """Return by what errors of replays are multiplied, for questions that narrow so many attributes."""
         known = min(max(narrowed, 1), max(self.inflation))
-        return WIDENING * sqrt(self.inflation[known])
+        return WIDENING[min(known, max(WIDENING))] * sqrt(self.inflation[known])
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -176,7 +182,36 @@ def _compared(
         kind = "tables over one attribute" if order == 1 else f"tables over {order} attributes"
         findings[order] = Finding(kind, int(cells), 1.0 + float(excess / max(usual, 1e-9)), 0.0, is_widened=True)
     inflation = {number: widened.get(number, max(widened.values())) for number in range(1, most + 1)}
+    if observed.cells is not None:
+        several = min(len(observed.cells.axes), most)
+        findings[len(observed.shape) + 1], excess = _compared_cells(observed.cells, fits, replicates)
+        inflation[several] = max(inflation[several], excess)
     return findings, inflation
+
+
+def _compared_cells(
+    cells: ObservedTable, fits: Sequence[tuple[Mixture, Answering]], replicates: Sequence[Replicate]
+) -> tuple[Finding, float]:
+    """Compare what models leave unexplained of all cells; noise hides most, so only what is beyond doubt widens."""
+    left = np.mean([_left_of_cells(cells, model) for model, _ in fits])
+    usual = np.mean(
+        [_left_of_cells(one.observed.cells, one.model) for one in replicates if one.observed.cells is not None]
+    )
+    missed = np.mean([_left_of_cells(replace(cells, counts=_values_of(one.truth)), one.model) for one in replicates])
+    doubt = DOUBT_OF_CELLS * sqrt(KURTOSIS_OF_LAPLACE * cells.counts.size * (1 + 1 / len(replicates)))
+    excess = max(0.0, float(left - usual) - doubt)
+    finding = Finding("all cells", cells.counts.size, 1.0 + excess / cells.counts.size, 0.0, is_widened=True)
+    return finding, 1.0 + excess / max(float(missed), 1e-9)
+
+
+def _left_of_cells(cells: ObservedTable, model: Mixture) -> float:
+    return float(np.square(cells.counts.ravel() - model.cells().ravel()).sum()) / cells.variance
+
+
+def _values_of(answering: Answering) -> Floats:
+    if not isinstance(answering, CellSums):
+        raise TypeError("where cells were measured, answers are sums of cells")
+    return answering.values
 
 
 def _left(observed: Observations, model: Mixture, order: int) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from veilcube.record import ReleaseRecord
 from veilcube.schema import Ordinal, Region, Schema
 from veilcube.system import Floats, Integers, require_cells
 
-FITS, REPLAYS = 3, 4
+FITS, REPLAYS = 3, 6
 LARGEST_SIZE = 2**62
 ROWS_AT_ONCE = 2**18
 

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.analyst.estimate.base import project_onto_simplex
 from veilcube.analyst.estimate.mixture.cells import CellSums
 from veilcube.analyst.estimate.mixture.model import Mixture
 from veilcube.analyst.estimate.mixture.observed import Observations
@@ -22,6 +23,10 @@ from veilcube.system import Floats, Integers
 
 # More rows than this are drawn as so many, each for several: their own spread is then too large, never too small.
 MOST_ROWS = 2**18
+# In standard deviations of the noise of a pair's group: measured groups hold four of these, and rows may lie within
+# them less evenly than the model has it, which no table tells. Values of single attributes were counted, so clumps are
+# weighed for these to have the model's counts; that takes a few rounds.
+CLUMP, ROUNDS_OF_WEIGHING = 0.5, 5
 
 
 class Answering(Protocol):
@@ -36,11 +41,11 @@ class Answering(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DrawnRows:
-    """Rows that were drawn, each standing for ``weight`` rows."""
+    """Rows that were drawn, each with how many rows it stands for."""
 
     shape: tuple[int, ...]
     columns: Sequence[Integers]
-    weight: float
+    weights: Floats
 
     def blocks(self, low: Integers, high: Integers) -> Floats:
         """Return how many rows lie in each block."""
@@ -52,8 +57,8 @@ class DrawnRows:
                 column = self.columns[axis]
                 held = (column >= begin[axis]) & (column <= end[axis])
                 inside = held if inside is None else inside & held
-            found[row] = len(self.columns[0]) if inside is None else np.count_nonzero(inside)
-        return found * self.weight
+            found[row] = self.weights.sum() if inside is None else self.weights[inside].sum()
+        return found
 
     def groups(self, region: Region, axes: Sequence[int]) -> Floats:
         """Return how many rows inside a region have each combination of values of some attributes."""
@@ -65,8 +70,9 @@ class DrawnRows:
                 if mask is not None:
                     inside &= mask[self.columns[axis]]
             places = np.ravel_multi_index([self.columns[axis][inside] for axis in axes], shape) if axes else ()
-            found += np.bincount(places, minlength=found.size) if axes else np.count_nonzero(inside)
-        return self.weight * found.reshape(shape)
+            weights = self.weights[inside]
+            found += np.bincount(places, weights, minlength=found.size) if axes else weights.sum()
+        return found.reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,23 +94,31 @@ def replay(
 ) -> Replicate:
     """Draw a table from what was estimated, measure it again, and fit a model to that."""
     rows = max(round(observed.rows), 1)
+    clump = rows_of_a_clump(observed)
+    drawn_rows = max(round(rows / clump), 1)
     seed = int(generator.integers(2**31))
     if cells is not None and observed.cells is not None:
-        shares = np.maximum(cells.values, 0.0)
-        counts = generator.multinomial(rows, (shares / shares.sum()).ravel()).reshape(shares.shape).astype(np.float64)
+        # Cut at 0 alone, the noise of many small cells would count as rows and leave few for the full ones.
+        shares = cells.values.ravel() / rows
+        project_onto_simplex(shares, 0, shares.size, 1.0)
+        shares = (shares / shares.sum()).reshape(cells.values.shape)
+        counts = generator.multinomial(drawn_rows, shares.ravel()).reshape(shares.shape) * clump
+        counts = _weighed_cells(counts, rows * shares) if clump > 1 else counts
         drawn: Answering = CellSums(counts)
         tables = [_table_of_cells(counts, table.axes, table.groups) for table in observed.tables]
         of_cells = _noisy(counts.reshape(observed.cells.counts.shape), observed.cells.variance, observed, generator)
     else:
-        number = min(rows, MOST_ROWS)
+        number = min(drawn_rows, MOST_ROWS)
         columns = model.draw(number, generator)
         values = [axis.values_of(column, generator) for axis, column in zip(model.axes, columns, strict=True)]
         kept = are_possible(values, observed.impossible)
         columns, values, number = [one[kept] for one in columns], [one[kept] for one in values], max(int(kept.sum()), 1)
-        drawn, of_cells = DrawnRows(observed.shape, values, rows / number), None
+        weights = np.full(len(columns[0]), rows / number)
+        if clump > 1 and weights.size:
+            weights = _weighed_rows(columns, weights, [rows * (model.weights @ law) for law in model.laws])
+        drawn, of_cells = DrawnRows(observed.shape, values, weights), None
         tables = [
-            _table_of_rows(columns, table.axes, table.groups, table.counts.shape) * (rows / number)
-            for table in observed.tables
+            _table_of_rows(columns, weights, table.axes, table.groups, table.counts.shape) for table in observed.tables
         ]
     noisy = [
         _noisy(table, one.variance, observed, generator) for table, one in zip(tables, observed.tables, strict=True)
@@ -114,6 +128,12 @@ def replay(
     return Replicate(drawn, answering, again, tables, refitted)
 
 
+def rows_of_a_clump(observed: Observations) -> float:
+    """Return how many rows are drawn as one: as large a clump as could well hide in the noise of a pair's group."""
+    stddevs = [table.variance**0.5 for table in observed.tables if len(table.axes) == 2]
+    return max(1.0, CLUMP * min(stddevs, default=0.0))
+
+
 def _noisy(counts: Floats, variance: float, observed: Observations, generator: np.random.Generator) -> Floats:
     stddev = np.sqrt(variance)
     if observed.family == "laplace":
@@ -121,11 +141,34 @@ def _noisy(counts: Floats, variance: float, observed: Observations, generator: n
     return np.asarray(counts + generator.normal(0.0, stddev, counts.shape))
 
 
+def _weighed_rows(columns: Sequence[Integers], weights: Floats, wanted: Sequence[Floats]) -> Floats:
+    """Return weights of rows by which every attribute has the wanted counts, as nearly as a few rounds bring them."""
+    for _ in range(ROUNDS_OF_WEIGHING):
+        for column, counts in zip(columns, wanted, strict=True):
+            found = np.bincount(column, weights, minlength=counts.size)
+            weights = weights * np.divide(counts, found, out=np.zeros(counts.size), where=found > 0)[column]
+    return np.asarray(weights * (wanted[0].sum() / weights.sum()))
+
+
+def _weighed_cells(cells: Floats, wanted: Floats) -> Floats:
+    """Return cells scaled so that every attribute has the counts that it has in the wanted ones, nearly."""
+    for _ in range(ROUNDS_OF_WEIGHING):
+        for axis in range(cells.ndim):
+            others = tuple(other for other in range(cells.ndim) if other != axis)
+            counts, found = wanted.sum(axis=others, keepdims=True), cells.sum(axis=others, keepdims=True)
+            cells = cells * np.divide(counts, found, out=np.zeros(counts.shape), where=found > 0)
+    return np.asarray(cells * (wanted.sum() / cells.sum()), dtype=np.float64)
+
+
 def _table_of_rows(
-    columns: Sequence[Integers], axes: Sequence[int], groups: Sequence[Integers], shape: tuple[int, ...]
+    columns: Sequence[Integers],
+    weights: Floats,
+    axes: Sequence[int],
+    groups: Sequence[Integers],
+    shape: tuple[int, ...],
 ) -> Floats:
     places = np.ravel_multi_index([labels[columns[axis]] for axis, labels in zip(axes, groups, strict=True)], shape)
-    return np.bincount(places, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
+    return np.bincount(places, weights, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
 
 
 def _table_of_cells(counts: Floats, axes: Sequence[int], groups: Sequence[Integers]) -> Floats:

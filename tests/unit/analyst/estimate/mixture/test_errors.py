@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from veilcube.analyst.estimate.mixture.cells import CellSums
 from veilcube.analyst.estimate.mixture.errors import (
     DEVIATIONS_OF_95_PERCENT,
     MOST_NARROWED,
@@ -112,7 +113,7 @@ def test_errors_that_grow_with_the_answer_are_learned() -> None:
     model = ErrorModel(1e6, 1.0, weights, borders, scales, {}, {1: 1.0, 2: 1.0})
     asked = np.array([20.0, 100.0, 500.0])
     for attributes, expected in [([1.0, 0.0], 3 * np.sqrt(asked)), ([1.0, 1.0], np.full(3, 10.0))]:
-        found = model.stddevs(np.tile(attributes, (3, 1)), asked) / WIDENING
+        found = model.stddevs(np.tile(attributes, (3, 1)), asked) / WIDENING[int(sum(attributes))]
         np.testing.assert_allclose(found, expected, rtol=0.2)
 
 
@@ -123,7 +124,7 @@ def test_rare_large_errors_are_held_by_their_quantile_or_by_their_mean_square(ra
     errors = np.where(random.random(8000) < rare, size, 0.6) * random.choice([-1.0, 1.0], 8000)
     asked, counts = np.ones((8000, 1)), np.exp(random.uniform(2, 7, 8000))
     weights, borders, scales = _regressed(Kinds.of(asked, counts, 1e6), errors)
-    found = ErrorModel(1e6, 0.0, weights, borders, scales, {}, {1: 1.0}).stddevs(asked, counts) / WIDENING
+    found = ErrorModel(1e6, 0.0, weights, borders, scales, {}, {1: 1.0}).stddevs(asked, counts) / WIDENING[1]
     assert np.mean(np.abs(errors) <= DEVIATIONS_OF_95_PERCENT * found + 0.5) >= 0.95
     assert np.mean(np.square(found)) >= 0.9 * np.mean(np.square(errors))
 
@@ -141,7 +142,8 @@ def replayed_errors(replicates: list[Replicate]) -> tuple[Floats, Floats, Floats
 def test_scales_hold_95_percent_of_the_replayed_errors(learned: ErrorModel, replicates: list[Replicate]) -> None:
     is_narrowed, counts, errors = replayed_errors(replicates)
     plain = replace(learned, inflation=dict.fromkeys(learned.inflation, 1.0))
-    reach = DEVIATIONS_OF_95_PERCENT * plain.stddevs(is_narrowed, counts) / WIDENING
+    widened = np.array([WIDENING[int(number)] for number in is_narrowed.sum(axis=1)])
+    reach = DEVIATIONS_OF_95_PERCENT * plain.stddevs(is_narrowed, counts) / widened
     for number in (1, 2, 3):
         chosen = is_narrowed.sum(axis=1) == number
         held = np.abs(errors[chosen]) <= reach[chosen] + 1e-9
@@ -181,6 +183,29 @@ def test_a_table_that_contradicts_the_model_widens_the_intervals_of_its_kind(
     assert both[0][1] == pytest.approx(both[1][1])
 
 
+def refit_cells(observed: Observations, seed: int) -> tuple[Mixture, Answering]:
+    model = quick(observed, seed)
+    return model, CellSums(model.cells())
+
+
+@pytest.mark.parametrize(("height", "is_widened"), [(0.0, False), (12.0, True)])
+def test_all_cells_tell_what_no_table_of_two_attributes_shows(
+    observed: Observations, truth: Mixture, height: float, is_widened: bool
+) -> None:
+    """Cells of one parity hold more rows than those of the other, as no pair shows; noise on cells is 10."""
+    groups = tuple(np.arange(size) for size in SHAPE)
+    cells = ObservedTable((0, 1, 2), groups, truth.cells(), 100.0)
+    like = replay(replace(observed, cells=cells), truth, CellSums(truth.cells()), refit_cells, np.random.default_rng(3))
+    parity = height * (-1.0) ** np.indices(SHAPE).sum(axis=0)
+    seen = replace(like.observed, cells=replace(cells, counts=like.observed.cells.counts + parity))
+    fits = [refit_cells(seen, 0)]
+    replicates = [replay(seen, truth, fits[0][1], refit_cells, np.random.default_rng(seed)) for seed in range(3)]
+    found = learn_errors(seen, fits, replicates)
+    assert (found.inflation[3] > 1.5) == is_widened
+    assert found.findings[-1].kind == "all cells"
+    assert found.findings[-1].is_good != is_widened
+
+
 def test_the_number_of_all_rows_has_an_error_of_its_own(learned: ErrorModel, observed: Observations) -> None:
     precision = sum(1 / (table.variance * table.counts.size) for table in observed.tables)
     found = learned.stddevs(np.zeros((1, 3)), np.array([observed.rows]))
@@ -192,7 +217,9 @@ def test_questions_about_more_attributes_than_were_asked_are_taken_for_the_most_
     weights[1] = 2 * np.log(7.0)
     borders, scales = {1: np.zeros(1), 2: np.zeros(1)}, {1: np.ones(1), 2: np.full(1, 2.0)}
     model = ErrorModel(1e3, 1.0, weights, borders, scales, {}, {1: 1.0, 2: 4.0})
-    found = model.stddevs(np.array([[1.0, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0]]), np.array([10.0, 10.0])) / WIDENING
+    found = model.stddevs(np.array([[1.0, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0]]), np.array([10.0, 10.0])) / np.array(
+        [WIDENING[2], WIDENING[2]]
+    )
     np.testing.assert_allclose(found, [7 * 2 * 2, 1 * 2 * 2])
 
 

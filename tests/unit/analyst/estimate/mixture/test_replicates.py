@@ -11,7 +11,7 @@ from veilcube.analyst.estimate.mixture import replicates
 from veilcube.analyst.estimate.mixture.cells import CellSums
 from veilcube.analyst.estimate.mixture.model import Mixture
 from veilcube.analyst.estimate.mixture.observed import ModelAxis, Observations, ObservedTable
-from veilcube.analyst.estimate.mixture.replicates import Answering, DrawnRows, Replicate, replay
+from veilcube.analyst.estimate.mixture.replicates import Answering, DrawnRows, Replicate, replay, rows_of_a_clump
 from veilcube.schema import Box, Region
 
 SHAPE = (5, 3, 4)
@@ -46,14 +46,20 @@ def replayed(seen: Observations, seed: int = 0) -> Replicate:
 
 def cells_of(rows: DrawnRows) -> NDArray[np.float64]:
     found = np.zeros(rows.shape)
-    for row in zip(*rows.columns, strict=True):
-        found[row] += rows.weight
+    for row, weight in zip(zip(*rows.columns, strict=True), rows.weights, strict=True):
+        found[row] += weight
     return found
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw every row on its own."""
+    monkeypatch.setattr(replicates, "CLUMP", 0.0)
 
 
 def test_drawn_rows_are_counted_as_brute_force_counts_them() -> None:
     random = np.random.default_rng(2)
-    rows = DrawnRows(SHAPE, [random.integers(0, size, 200) for size in SHAPE], 1.5)
+    rows = DrawnRows(SHAPE, [random.integers(0, size, 200) for size in SHAPE], random.uniform(0.5, 2.0, 200))
     cells = cells_of(rows)
     ends = [[(low, high) for low in range(size) for high in range(low - 1, size)] for size in SHAPE]
     blocks = np.array(list(product(*ends)))
@@ -66,6 +72,7 @@ def test_drawn_rows_are_counted_as_brute_force_counts_them() -> None:
         np.testing.assert_allclose(rows.groups(region, axes), kept.T if axes == (2, 0) else kept)
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("has_cells", [True, False], ids=["cells", "rows"])
 def test_every_table_of_a_replay_counts_the_same_rows(has_cells: bool) -> None:
     found = replayed(observed(has_cells=has_cells))
@@ -80,6 +87,7 @@ def test_every_table_of_a_replay_counts_the_same_rows(has_cells: bool) -> None:
     assert (found.observed.cells is not None) == has_cells
 
 
+@pytest.mark.usefixtures("alone")
 def test_tables_are_drawn_from_the_model_and_differ_from_replay_to_replay() -> None:
     seen = observed(has_cells=False)
     truths = [replayed(seen, seed).truth.groups(EVERYTHING, (0, 1, 2)) for seed in range(40)]
@@ -114,11 +122,12 @@ def test_no_row_of_a_replay_is_where_none_can_be() -> None:
     assert all(exact.sum() == pytest.approx(900.0) for exact in found.exact)
 
 
+@pytest.mark.usefixtures("alone")
 def test_very_many_rows_are_drawn_as_fewer_that_stand_for_several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replicates, "MOST_ROWS", 300)
     found = replayed(observed(has_cells=False))
     assert isinstance(found.truth, DrawnRows)
-    assert found.truth.weight == pytest.approx(3.0)
+    np.testing.assert_allclose(found.truth.weights, 3.0)
     assert len(found.truth.columns[0]) == 300
     assert all(exact.sum() == pytest.approx(900.0) for exact in found.exact)
 
@@ -126,3 +135,28 @@ def test_very_many_rows_are_drawn_as_fewer_that_stand_for_several(monkeypatch: p
 def test_a_table_without_rows_is_played_again_with_one() -> None:
     found = replayed(observed(has_cells=False, rows=0.0))
     assert found.truth.groups(EVERYTHING, ()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("has_cells", [True, False], ids=["cells", "rows"])
+def test_clumps_stray_further_than_rows_but_not_in_single_attributes(has_cells: bool) -> None:
+    """A clump of 20 rows: cells vary more, as no table of groups would show; what was counted by value does not."""
+    seen = observed(has_cells=has_cells, variance=1_600.0, rows=4_000.0)
+    model = mixture(4_000.0)
+    assert rows_of_a_clump(seen) == 20.0
+    truths = []
+    for seed in range(40):
+        replicate = replay(
+            seen, model, CellSums(model.cells()) if has_cells else None, fake_refit, np.random.default_rng(seed)
+        )
+        truths.append(replicate.truth.groups(EVERYTHING, (0, 1, 2)))
+    expected = model.cells()
+    assert np.mean(truths) == pytest.approx(expected.mean(), rel=1e-3)
+    assert np.var(truths, axis=0).sum() > 4 * expected.sum()
+    for axis in range(3):
+        others = tuple(other for other in range(3) if other != axis)
+        found, wanted = np.array([one.sum(axis=others) for one in truths]), expected.sum(axis=others)
+        assert np.square(found - wanted).mean() < 0.1 * np.mean(wanted), "less than a tenth of what rows would vary by"
+
+
+def test_noise_that_hides_no_clump_leaves_rows_as_they_are() -> None:
+    assert rows_of_a_clump(observed(has_cells=False, variance=1.0)) == 1.0
