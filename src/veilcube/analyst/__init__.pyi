@@ -1,4 +1,5 @@
 from .estimate import IMPUTED as IMPUTED
+from .export import table_format as table_format
 from .history import (
     KernelPCA as KernelPCA,
     KernelPCAModel as KernelPCAModel,

@@ -24,9 +24,9 @@ from veilcube.analyst.estimate import (
     mean_of_groups,
     quantile_of_groups,
 )
-from veilcube.analyst.export import cells_to_pandas, cells_to_parquet, cells_to_xarray
+from veilcube.analyst.export import Exports
 from veilcube.analyst.quantile import DateAnswer, answer_distributive, locate_quantile
-from veilcube.errors import QueryError, ReleaseFileError
+from veilcube.errors import QueryError
 from veilcube.privacy import PrivacyStatement
 from veilcube.query import (
     Answer,
@@ -40,16 +40,15 @@ from veilcube.query import (
     read_query,
     read_question,
 )
-from veilcube.record import History, ReleaseRecord, open_record, save_record
+from veilcube.record import History, ReleaseRecord, open_record
 from veilcube.schema import Bins, Ordinal, Region, Schema
-from veilcube.system import read_kind, read_path, show
+from veilcube.system import read_kind, show
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 
-class Release:
+class Release(Exports):
     """A differentially private release: any number of questions, at no further cost in privacy."""
 
     def __init__(self, record: ReleaseRecord) -> None:
@@ -99,10 +98,6 @@ class Release:
 
     def __repr__(self) -> str:
         return f"Release({', '.join(self.schema.names)}: {self.schema.cells:,} cells; {self._words})"
-
-    def save(self, path: str | Path) -> None:
-        """Write the release to a file, whole or not at all."""
-        save_record(self._record, path)
 
     def count(
         self,
@@ -263,19 +258,6 @@ class Release:
             raise TypeError("latent classes give a mixture")
         wanted = max(1, round(fitted.model.rows)) if count is None else count
         return synthesis.hand_over(self.schema, fitted.draw_rows(wanted), wanted, target, self._words, progress)
-
-    def to_xarray(self, *, estimator: str = "best") -> "xr.DataArray":
-        """Return the estimated count of every cell as a labelled array."""
-        return cells_to_xarray(self._record, self._estimate(estimator))
-
-    def to_pandas(self, *, estimator: str = "best", confidence: float = 0.95) -> "pd.DataFrame":
-        """Return one row per cell: its labels, estimate, interval and standard deviation."""
-        return cells_to_pandas(self._record, self._estimate(estimator), read_confidence(confidence))
-
-    def to_parquet(self, path: str | Path, *, estimator: str = "best", confidence: float = 0.95) -> None:
-        """Write one row per cell to a Parquet file, a part at a time."""
-        target = read_path(path, "the path of a Parquet file", ReleaseFileError)
-        cells_to_parquet(self._record, self._estimate(estimator), read_confidence(confidence), target)
 
     @cached_property
     def _guarantee(self) -> Guarantee:

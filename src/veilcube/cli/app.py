@@ -31,6 +31,8 @@ COMMANDS: Mapping[str, str] = {
     "release": "Turn a private table into a release file that anyone may read.",
     "query": "Ask a release; every answer comes with an interval.",
     "refine": "Make the answers of a release obey known facts.",
+    "export": "Write tables of a release as CSV, Parquet or a workbook.",
+    "report": "Write a page about a release: charts with intervals, tables, its card.",
     "synthesize": "Draw synthetic rows that follow what was measured.",
     "info": "Show the schema, the privacy statement and the plan of a release.",
     "schema": "Check a schema file, or draft one for a table.",
@@ -41,7 +43,7 @@ COMMANDS: Mapping[str, str] = {
 # The folder of each command: of those for whoever holds the table, and for whoever reads what was released.
 FOLDERS: Mapping[str, Sequence[str]] = {
     "curator": ("plan", "release", "schema", "ledger"),
-    "analyst": ("query", "refine", "synthesize", "info", "history"),
+    "analyst": ("query", "refine", "export", "report", "synthesize", "info", "history"),
 }
 
 

@@ -1,3 +1,4 @@
+from .archive import OtherReadings as OtherReadings
 from .file import open_record as open_record, require_savable as require_savable, save_record as save_record
 from .history import History as History
 from .joint_blocks import JointBlocks as JointBlocks, joint_blocks as joint_blocks

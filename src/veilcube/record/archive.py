@@ -5,6 +5,7 @@ against a memory limit before memory is taken. Whatever is wrong with a file is 
 """
 
 import os
+import re
 import stat
 import zipfile
 from collections import deque
@@ -30,16 +31,20 @@ from veilcube.record.zarr_format import (
     encode_chunk,
     metadata_documents,
     parse_array_document,
+    plan_estimates,
     plan_layout,
     plan_widest_layout,
 )
-from veilcube.system import atomic_file, available_memory, format_bytes
+from veilcube.system import Floats, atomic_file, available_memory, format_bytes
 
 FORMAT = "veilcube-release"
-FORMAT_VERSION = 1
+# 2 has tables for other programs beside what was measured; a file without them is written as 1.
+FORMAT_VERSION = 2
 MANIFEST_NAME = "veil.json"
 
-_OWN_KEYS = {"format", "format_version"}
+_OWN_KEYS = {"format", "format_version", "tables"}
+_ESTIMATES = "cells"
+_TABLE_NAME = re.compile(r"tables/[A-Za-z0-9_~-]{1,100}\.csv")
 _SHARE_OF_MEMORY = 0.8
 _WORKERS = min(4, os.cpu_count() or 1)
 _CHUNKS_AHEAD = 2 * _WORKERS  # bounds the memory in flight: each is at most a chunk and its compressed form
@@ -58,12 +63,32 @@ class Archive:
     dimensions: dict[str, tuple[str, ...]]
 
 
+@dataclass(frozen=True, eq=False)
+class OtherReadings:
+    """What a file holds for other programs, worked out from what was measured; veilcube itself never reads it.
+
+    ``estimates`` are arrays over the cells, by their short names, with the names of their axes and what stands beside
+    them; ``tables`` are CSV texts by the names of their entries.
+    """
+
+    estimates: Mapping[str, Floats]
+    axes: Sequence[str]
+    beside: Mapping[str, JsonValue]
+    tables: Mapping[str, bytes]
+
+    @property
+    def arrays(self) -> dict[str, Floats]:
+        """The arrays by the names of their entries."""
+        return {f"{_ESTIMATES}/{name}": values for name, values in self.estimates.items()}
+
+
 def write_archive(
     path: Path,
     manifest: Mapping[str, object],
     arrays: Mapping[str, NDArray[np.integer]],
     *,
     dimensions: Mapping[str, Sequence[str]],
+    readings: OtherReadings | None = None,
 ) -> None:
     """Save ``manifest`` and ``arrays`` as one file, whole or not at all.
 
@@ -73,7 +98,11 @@ def write_archive(
     older file at ``path`` as it was.
     """
     layouts = _plan_layouts(arrays, dimensions, plan_layout)
-    documents = _encode_documents(manifest, layouts)
+    every: dict[str, NDArray[np.integer] | Floats] = dict(arrays)
+    if readings is not None:
+        layouts |= {name: plan_estimates(values, readings.axes) for name, values in readings.arrays.items()}
+        every |= readings.arrays
+    documents = _encode_documents(manifest, layouts, readings)
     with (
         atomic_file(path) as stream,
         ThreadPoolExecutor(_WORKERS) as pool,
@@ -81,7 +110,7 @@ def write_archive(
     ):
         for name, content in documents.items():
             add_entry(archive, name, content)
-        for name, chunk in _map_in_order(pool, partial(_encode, arrays), _chunk_places(layouts)):
+        for name, chunk in _map_in_order(pool, partial(_encode, every), _chunk_places(layouts)):
             add_entry(archive, name, chunk)
 
 
@@ -108,14 +137,14 @@ def read_archive(
     with _opened(path) as descriptor:
         try:
             entries = read_directory(descriptor)
-            manifest, version = _read_manifest(descriptor, entries)
+            manifest, version, tables = _read_manifest(descriptor, entries)
             if version > FORMAT_VERSION:
                 raise ReleaseFileError(
                     f"{path} has release format {version}, but this veilcube reads formats up to {FORMAT_VERSION}; "
                     "upgrade veilcube to open it"
                 )
             shapes = None if expected is None else expected(manifest)
-            layouts = _read_layouts(descriptor, entries)
+            layouts = _read_layouts(descriptor, entries, tables, has_estimates=version > 1)
             if shapes is not None and shapes != {name: layout.shape for name, layout in layouts.items()}:
                 raise ValueError("its arrays are not those that its measurements call for")
             _check_memory(path, layouts, memory_limit)
@@ -163,12 +192,19 @@ def _plan_layouts(
     return layouts
 
 
-def _encode_documents(manifest: Mapping[str, object], layouts: Mapping[str, ArrayLayout]) -> dict[str, bytes]:
+def _encode_documents(
+    manifest: Mapping[str, object], layouts: Mapping[str, ArrayLayout], readings: OtherReadings | None = None
+) -> dict[str, bytes]:
     if manifest.keys() & _OWN_KEYS:
-        raise ReleaseFileError("the manifest may not set 'format' or 'format_version'; leave them to write_archive")
+        raise ReleaseFileError(f"the manifest may not set {', '.join(sorted(_OWN_KEYS))}; leave them to write_archive")
+    head: dict[str, object] = {"format": FORMAT, "format_version": 1}
+    if readings is not None:
+        head |= {"format_version": FORMAT_VERSION, "tables": list(readings.tables)}
+    attributes: dict[str, JsonValue] = {} if readings is None else {_ESTIMATES: readings.beside}
     try:
-        documents = {MANIFEST_NAME: dump_json({"format": FORMAT, "format_version": FORMAT_VERSION, **manifest})}
-        documents |= {name: dump_json(document) for name, document in metadata_documents(layouts).items()}
+        documents = {MANIFEST_NAME: dump_json({**head, **manifest})}
+        documents |= {name: dump_json(part) for name, part in metadata_documents(layouts, attributes).items()}
+        documents |= {} if readings is None else readings.tables
     except ValueError as error:
         raise ReleaseFileError(f"the release cannot be described in its file because {error}; mend it first") from error
     if len(documents) + sum(layout.chunk_count for layout in layouts.values()) > MAX_ENTRIES:
@@ -176,7 +212,7 @@ def _encode_documents(manifest: Mapping[str, object], layouts: Mapping[str, Arra
     return documents
 
 
-def _encode(arrays: Mapping[str, NDArray[np.integer]], place: _ChunkPlace) -> tuple[str, memoryview]:
+def _encode(arrays: Mapping[str, NDArray[np.integer] | Floats], place: _ChunkPlace) -> tuple[str, memoryview]:
     return place.entry_name, encode_chunk(arrays[place.array_name], place.layout, place.index)
 
 
@@ -199,21 +235,32 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _read_manifest(descriptor: int, entries: Mapping[str, Entry]) -> tuple[dict[str, JsonValue], int]:
-    """Read the caller's part of the manifest and the format version."""
+def _read_manifest(descriptor: int, entries: Mapping[str, Entry]) -> tuple[dict[str, JsonValue], int, list[str]]:
+    """Read the caller's part of the manifest, the format version, and the names of the tables for other programs."""
     manifest = _read_document(descriptor, entries, MANIFEST_NAME)
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ValueError(f"its {MANIFEST_NAME} does not say that it is one")
     version = manifest.get("format_version")
     if type(version) is not int or version < 1:
         raise ValueError(f"its {MANIFEST_NAME} has no format version")
-    return {key: value for key, value in manifest.items() if key not in _OWN_KEYS}, version
+    tables = manifest.get("tables", []) if version > 1 else []
+    if not isinstance(tables, list) or not all(
+        isinstance(name, str) and _TABLE_NAME.fullmatch(name) for name in tables
+    ):
+        raise ValueError(f"its {MANIFEST_NAME} does not list its tables")
+    return {key: value for key, value in manifest.items() if key not in _OWN_KEYS}, version, tables
 
 
-def _read_layouts(descriptor: int, entries: Mapping[str, Entry]) -> dict[str, ArrayLayout]:
-    """Read the layout of each array, and check that the file has exactly the entries that they call for."""
+def _read_layouts(
+    descriptor: int, entries: Mapping[str, Entry], tables: Sequence[str], *, has_estimates: bool
+) -> dict[str, ArrayLayout]:
+    """Read the layout of each measured array, and check that the file has exactly the entries that its arrays call for.
+
+    The arrays and tables for other programs must be there as they are announced; what they say is not looked at.
+    """
     layouts: dict[str, ArrayLayout] = {}
     documents: dict[str, JsonValue] = {}
+    attributes: dict[str, JsonValue] = {}
     for entry_name in entries:
         array_name, _, last = entry_name.rpartition("/")
         if last == DOCUMENT_NAME:
@@ -221,14 +268,25 @@ def _read_layouts(descriptor: int, entries: Mapping[str, Entry]) -> dict[str, Ar
             documents[entry_name] = document
             if isinstance(document, dict) and document.get("node_type") == "array":
                 layouts[array_name] = parse_array_document(document)
-    if documents != metadata_documents(layouts):
+            elif isinstance(document, dict) and array_name == _ESTIMATES and has_estimates:
+                attributes[_ESTIMATES] = document.get("attributes", {})
+    if documents != metadata_documents(layouts, attributes):
         raise ValueError("its groups are not those of its arrays")
     # Counted before they are named: a shape may call for more chunks than there is memory for their names.
-    if 1 + len(documents) + sum(layout.chunk_count for layout in layouts.values()) != len(entries):
+    many = sum(layout.chunk_count for layout in layouts.values())
+    if 1 + len(documents) + len(set(tables)) + many != len(entries):
         raise ValueError("it has more or fewer entries than its arrays need")
     if any(place.entry_name not in entries for place in _chunk_places(layouts)):
         raise ValueError("some of its chunks are missing")
-    return layouts
+    if any(name not in entries for name in tables):
+        raise ValueError("some of its tables are missing")
+    measured = {name: layout for name, layout in layouts.items() if not name.startswith(f"{_ESTIMATES}/")}
+    estimated = [layout for name, layout in layouts.items() if name not in measured]
+    if (estimated and not has_estimates) or any(layout.is_estimate for layout in measured.values()):
+        raise ValueError("one of its arrays has estimates where measurements belong")
+    if not all(layout.is_estimate for layout in estimated):
+        raise ValueError("one of its arrays has whole numbers where estimates belong")
+    return measured
 
 
 def _read_document(descriptor: int, entries: Mapping[str, Entry], name: str) -> JsonValue:

@@ -17,7 +17,7 @@ from veilcube.errors import ReleaseFileError, VeilcubeError
 from veilcube.laws import Noise, read_noise
 from veilcube.operators import Operator, read_operator
 from veilcube.privacy import PrivacyStatement
-from veilcube.record.archive import read_archive, require_writable, write_archive
+from veilcube.record.archive import OtherReadings, read_archive, require_writable, write_archive
 from veilcube.record.measurement import NoisyMeasurement
 from veilcube.record.record import LARGEST_SUM, ReleaseRecord
 from veilcube.schema import Schema
@@ -26,14 +26,15 @@ from veilcube.schema import Schema
 _ROOM_FOR_CHARGE = "x" * 4096
 
 
-def save_record(record: ReleaseRecord, path: str | Path) -> None:
-    """Write a record to ``path``, whole or not at all."""
+def save_record(record: ReleaseRecord, path: str | Path, readings: OtherReadings | None = None) -> None:
+    """Write a record to ``path``, whole or not at all, with what other programs read beside it."""
     parts = [(part.operator, part.noise) for part in record.measurements]
     write_archive(
         _read_path(path),
         _manifest(record.schema, record.statement, parts, record.plan, record.created, record.made_with),
         {name: array for i, part in enumerate(record.measurements) for name, array in _arrays(i, part).items()},
         dimensions=_dimensions([part.operator for part in record.measurements]),
+        readings=readings,
     )
 
 

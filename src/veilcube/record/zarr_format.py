@@ -16,13 +16,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from veilcube.record.strict_json import JsonValue
+from veilcube.system import Floats
 
 DOCUMENT_NAME = "zarr.json"
 CHUNK_BYTES = 4 * 2**20
 ZSTD_LEVEL = 1
 
-_DATA_TYPES: Mapping[str, np.dtype[np.signedinteger]] = {
-    name: np.dtype(name).newbyteorder("<") for name in ("int8", "int16", "int32", "int64")
+_INTEGER_TYPES = ("int8", "int16", "int32", "int64")
+# Estimates for other programs; nothing that was measured.
+_ESTIMATE_TYPE = "float64"
+_DATA_TYPES: Mapping[str, np.dtype[np.generic]] = {
+    name: np.dtype(name).newbyteorder("<") for name in (*_INTEGER_TYPES, _ESTIMATE_TYPE)
 }
 _MAX_CHUNK_BYTES = 64 * 2**20
 _MAX_AXES = 32
@@ -48,9 +52,14 @@ class ArrayLayout:
         return math.prod(self.shape)
 
     @property
-    def dtype(self) -> np.dtype[np.signedinteger]:
+    def dtype(self) -> np.dtype[np.generic]:
         """The stored, little-endian data type."""
         return _DATA_TYPES[self.data_type]
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether it holds estimates and no whole numbers."""
+        return self.data_type == _ESTIMATE_TYPE
 
     @cached_property
     def grid(self) -> tuple[int, ...]:
@@ -97,8 +106,20 @@ def plan_layout(
         raise ValueError(f"it holds {values.dtype} numbers where only integers are allowed")
     _check_axes(values.shape, dimensions)
     data_type = _narrowest_type(int(values.min()), int(values.max()))
-    chunk_shape = _choose_chunk_shape(values.shape, chunk_bytes // _DATA_TYPES[data_type].itemsize)
-    return ArrayLayout(values.shape, chunk_shape, data_type, tuple(dimensions), zstd_level)
+    return _layout(values.shape, data_type, dimensions, chunk_bytes, zstd_level)
+
+
+def plan_estimates(values: Floats, dimensions: Sequence[str]) -> ArrayLayout:
+    """Choose the layout of an array of estimates."""
+    _check_axes(values.shape, dimensions)
+    return _layout(values.shape, _ESTIMATE_TYPE, dimensions, CHUNK_BYTES, ZSTD_LEVEL)
+
+
+def _layout(
+    shape: tuple[int, ...], data_type: str, dimensions: Sequence[str], chunk_bytes: int, zstd_level: int
+) -> ArrayLayout:
+    chunk_shape = _choose_chunk_shape(shape, chunk_bytes // _DATA_TYPES[data_type].itemsize)
+    return ArrayLayout(shape, chunk_shape, data_type, tuple(dimensions), zstd_level)
 
 
 def plan_widest_layout(shape: tuple[int, ...], dimensions: Sequence[str]) -> ArrayLayout:
@@ -107,12 +128,10 @@ def plan_widest_layout(shape: tuple[int, ...], dimensions: Sequence[str]) -> Arr
     Raises ``ValueError`` with the reason if no array of this shape can be stored.
     """
     _check_axes(shape, dimensions)
-    widest = "int64"
-    chunk_shape = _choose_chunk_shape(shape, CHUNK_BYTES // _DATA_TYPES[widest].itemsize)
-    return ArrayLayout(shape, chunk_shape, widest, tuple(dimensions))
+    return _layout(shape, "int64", dimensions, CHUNK_BYTES, ZSTD_LEVEL)
 
 
-def encode_chunk(values: NDArray[np.integer], layout: ArrayLayout, index: Index) -> memoryview:
+def encode_chunk(values: NDArray[np.integer] | Floats, layout: ArrayLayout, index: Index) -> memoryview:
     """Compress the part ``index`` of ``values``, whose numbers must fit the stored data type."""
     part = values[index]
     if part.shape != layout.chunk_shape:
@@ -137,8 +156,12 @@ def decode_chunk(stored: bytes, layout: ArrayLayout, index: Index, into: NDArray
     into[index] = block[tuple(slice(part.stop - part.start) for part in index)]
 
 
-def metadata_documents(layouts: Mapping[str, ArrayLayout]) -> dict[str, JsonValue]:
+def metadata_documents(
+    layouts: Mapping[str, ArrayLayout], attributes: Mapping[str, JsonValue] | None = None
+) -> dict[str, JsonValue]:
     """Every metadata document of the arrays and of the groups that hold them, by entry name.
+
+    ``attributes`` are those of groups that have any.
 
     Raises ``ValueError`` if a name is not allowed or if one array would lie inside another.
     """
@@ -148,13 +171,14 @@ def metadata_documents(layouts: Mapping[str, ArrayLayout]) -> dict[str, JsonValu
     groups = sorted({"", *(group for name in layouts for group in _groups_around(name))})
     if not layouts.keys().isdisjoint(groups):
         raise ValueError("one of its arrays lies inside another")
-    nodes: dict[str, JsonValue] = {group: _group_document() for group in groups}
+    said = attributes or {}
+    nodes: dict[str, JsonValue] = {group: _group_document(said.get(group, {})) for group in groups}
     nodes |= {name: array_document(layout) for name, layout in layouts.items()}
     members: dict[str, dict[str, JsonValue]] = {group: {} for group in groups}
     for path, document in nodes.items():
         for group in _groups_around(path):
             members[group][path.removeprefix(f"{group}/")] = document
-    nodes |= {group: _group_document(members[group]) for group in groups}
+    nodes |= {group: _group_document(said.get(group, {}), members[group]) for group in groups}
     return {f"{path}/{DOCUMENT_NAME}".removeprefix("/"): document for path, document in nodes.items()}
 
 
@@ -164,9 +188,11 @@ def _groups_around(path: str) -> list[str]:
     return ["/".join(parts[:depth]) for depth in range(len(parts))] if path else []
 
 
-def _group_document(members: Mapping[str, JsonValue] | None = None) -> dict[str, JsonValue]:
+def _group_document(
+    attributes: Mapping[str, object], members: Mapping[str, JsonValue] | None = None
+) -> dict[str, JsonValue]:
     """The metadata of a group; with ``members``, also theirs, which spares other programs from listing the zip file."""
-    document: dict[str, JsonValue] = {"zarr_format": 3, "node_type": "group", "attributes": {}}
+    document: dict[str, JsonValue] = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
     if members is not None:
         document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": members}
     return document
@@ -235,8 +261,8 @@ def _check_axes(shape: tuple[int, ...], dimensions: Sequence[str]) -> None:
 
 
 def _narrowest_type(lowest: int, highest: int) -> str:
-    for name, dtype in _DATA_TYPES.items():
-        limits = np.iinfo(dtype)
+    for name in _INTEGER_TYPES:
+        limits = np.iinfo(name)
         if limits.min <= lowest and highest <= limits.max:
             return name
     raise ValueError("it holds a number beyond the range of int64")

@@ -13,6 +13,7 @@ from .base import (
     distribution_of_groups as distribution_of_groups,
     group_lists as group_lists,
     mean_of_groups as mean_of_groups,
+    project_onto_simplex as project_onto_simplex,
     quantile_of_groups as quantile_of_groups,
     queries_about_groups as queries_about_groups,
     queries_about_region as queries_about_region,

@@ -167,7 +167,7 @@ class RefinedRelease(Release):
         known = f"{len(self.facts):,} known {'fact' if len(self.facts) == 1 else 'facts'}"
         return f"Refined{super().__repr__().removesuffix(')')} Refined with {known}.)"
 
-    def save(self, path: str | Path) -> NoReturn:
+    def save(self, path: str | Path, *, tables: bool | None = None) -> NoReturn:
         """Refuse: a release file holds what was measured, and no facts."""
         raise ReleaseFileError(
             "a release file holds measurements and no facts; keep the file of the release and refine it again, "
