@@ -26,6 +26,7 @@ from veilcube.analyst.estimate import (
 )
 from veilcube.analyst.export import Exports
 from veilcube.analyst.quantile import DateAnswer, answer_distributive, locate_quantile
+from veilcube.analyst.report import Reports
 from veilcube.errors import QueryError
 from veilcube.privacy import PrivacyStatement
 from veilcube.query import (
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Release(Exports):
+class Release(Exports, Reports):
     """A differentially private release: any number of questions, at no further cost in privacy."""
 
     def __init__(self, record: ReleaseRecord) -> None:

@@ -188,9 +188,7 @@ def _groups_around(path: str) -> list[str]:
     return ["/".join(parts[:depth]) for depth in range(len(parts))] if path else []
 
 
-def _group_document(
-    attributes: Mapping[str, object], members: Mapping[str, JsonValue] | None = None
-) -> dict[str, JsonValue]:
+def _group_document(attributes: JsonValue, members: Mapping[str, JsonValue] | None = None) -> dict[str, JsonValue]:
     """The metadata of a group; with ``members``, also theirs, which spares other programs from listing the zip file."""
     document: dict[str, JsonValue] = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
     if members is not None:

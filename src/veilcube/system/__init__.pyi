@@ -36,3 +36,8 @@ from .memory import (
     require_cells as require_cells,
     require_memory as require_memory,
 )
+from .words import (
+    show_confidence as show_confidence,
+    show_interval as show_interval,
+    show_number as show_number,
+)

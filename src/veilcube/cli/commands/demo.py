@@ -20,8 +20,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from veilcube.analyst import Release
-from veilcube.cli.pages import MissingExtraError, ReportPlan, write_report
+from veilcube.analyst import MissingExtraError, Release
 from veilcube.cli.shared import (
     JsonFlag,
     print_json,
@@ -200,7 +199,7 @@ def _carry_out(plan: Plan, table: Path, cube: Cube, out: Path, watch: Stopwatch,
     with watch.step("report"):
         title = f"UCI Adult, released with epsilon = {show_fraction(plan.epsilon)}"
         try:
-            files += write_report(release, ReportPlan(title, "age", "hours", "education", QUERIES), out)
+            files += release.report(out, title, queries=QUERIES)
         except MissingExtraError as problem:
             skipped = str(problem)
     return Outcome(table, release, rows, files, skipped)

@@ -5,6 +5,4 @@ from .error_curve import (
     text_plot as text_plot,
     write_plot as write_plot,
 )
-from .page import MissingExtraError as MissingExtraError, load_extras as load_extras
-from .report import ReportPlan as ReportPlan, write_report as write_report
 from .synthesis import write_quality_report as write_quality_report

@@ -9,8 +9,7 @@ from math import ceil, floor, log10
 from pathlib import Path
 from types import ModuleType
 
-from veilcube.cli.pages.charts import ACCENT, MUTED, Chart, styled
-from veilcube.cli.pages.page import load_extras
+from veilcube.analyst import ACCENT, MUTED, Chart, load_extras, styled
 from veilcube.cli.shared import show_number
 from veilcube.errors import PlanError, PrivacyError, ReleaseFileError
 from veilcube.planner import FAMILIES, Identity, Plan

@@ -5,9 +5,18 @@ from pathlib import Path
 
 import numpy as np
 
-from veilcube.analyst import MaxEntropyModel, Quality
-from veilcube.cli.pages.charts import ACCENT, GROUPS, MUTED, Altair, Chart, Rows
-from veilcube.cli.pages.page import fill_page, load_extras
+from veilcube.analyst import (
+    ACCENT,
+    GROUPS,
+    MUTED,
+    Altair,
+    Chart,
+    MaxEntropyModel,
+    Quality,
+    Rows,
+    fill_page,
+    load_extras,
+)
 from veilcube.cli.shared import show_number
 from veilcube.record import History
 from veilcube.system import atomic_file
@@ -22,7 +31,9 @@ def write_quality_report(history: History, model: MaxEntropyModel, quality: Qual
     charts = {"distances": _distances(altair), "answers": _answers(altair)}
     data = {"distances": _distance_rows(quality), "answers": _answer_rows(history, model)}
     fields = _fields(model, quality, history, count)
-    page = fill_page("synthesize_template.html", "Quality of synthetic rows", charts, data, fields)
+    page = fill_page(
+        Path(__file__).with_name("synthesize_template.html"), "Quality of synthetic rows", charts, data, fields
+    )
     with atomic_file(path) as stream:
         stream.write(page.encode())
 

@@ -37,4 +37,8 @@ from .output import (
     show_size as show_size,
     show_table as show_table,
 )
-from .schemas import describe_schema as describe_schema, show_schema as show_schema
+from .schemas import (
+    attributes_of_option as attributes_of_option,
+    describe_schema as describe_schema,
+    show_schema as show_schema,
+)

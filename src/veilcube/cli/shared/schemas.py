@@ -1,5 +1,7 @@
 """Schemas as commands show them: as a table for people, as plain data for programs."""
 
+from collections.abc import Sequence
+
 from veilcube.cli.shared.output import show_table
 from veilcube.schema import Attribute, Bins, Nominal, Ordinal, Schema
 
@@ -50,3 +52,12 @@ def _edges(bins: Bins) -> str:
     if len(edges) > MOST_EDGES_SHOWN:
         edges = [*edges[: MOST_EDGES_SHOWN - 2], "...", edges[-1]]
     return f"edges {', '.join(edges)}"
+
+
+def attributes_of_option(schema: Schema, given: Sequence[str]) -> list[str]:
+    """Return attributes that were listed with commas or one by one; a name may have a comma of its own."""
+    known = {name.lower() for name in schema.names}
+    found: list[str] = []
+    for text in given:
+        found += [text] if text.lower() in known else [name.strip() for name in text.split(",")]
+    return found

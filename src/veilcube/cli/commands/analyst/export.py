@@ -12,6 +12,7 @@ from veilcube.cli.shared import (
     Force,
     JsonFlag,
     ReleaseFile,
+    attributes_of_option,
     open_release_file,
     print_json,
     progress_bar,
@@ -71,7 +72,7 @@ def export(
     for path in [*targets, *([] if veil is None else [veil])]:
         require_free(path, overwrite=force)
     release = open_release_file(file)
-    names = None if by is None else _attributes(release, by)
+    names = None if by is None else attributes_of_option(release.schema, by)
     with progress_bar("Writing", hidden=as_json):
         for path in targets:
             release.export(
@@ -99,15 +100,6 @@ def _checked(kind: str, path: Path) -> Path:
     if table_format(path) not in _KINDS[kind]:
         raise QueryError(f"--{kind} writes {' or '.join(_KINDS[kind])}, so '{path.name}' would mislead; rename it")
     return path
-
-
-def _attributes(release: Release, given: Sequence[str]) -> list[str]:
-    """Return attributes that were listed with commas or one by one; a name may have a comma of its own."""
-    known = {name.lower() for name in release.schema.names}
-    found = []
-    for text in given:
-        found += [text] if text.lower() in known else [name.strip() for name in text.split(",")]
-    return found
 
 
 def _tell(release: Release, targets: Sequence[Path], confidence: float, *, is_shown: bool) -> None:

@@ -7,8 +7,17 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from veilcube.analyst import MaxEntropy, MaxEntropyModel, Quality, Release, format_for, judge_rows, read_history
-from veilcube.cli.pages import load_extras, write_quality_report
+from veilcube.analyst import (
+    MaxEntropy,
+    MaxEntropyModel,
+    Quality,
+    Release,
+    format_for,
+    judge_rows,
+    load_extras,
+    read_history,
+)
+from veilcube.cli.pages import write_quality_report
 from veilcube.cli.shared import (
     Force,
     JsonFlag,

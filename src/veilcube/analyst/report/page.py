@@ -1,0 +1,68 @@
+"""Pages with plots: one HTML file each that needs no network, in one style. Altair is handed in: it is an extra."""
+
+import json
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from string import Template
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from veilcube.errors import VeilcubeError
+
+Altair: TypeAlias = Any  # the module: it cannot be named in types, since it may not be installed
+Chart: TypeAlias = Any
+Rows: TypeAlias = list[dict[str, object]]
+
+INK, MUTED, GRID, ACCENT = "#1f2933", "#616e7c", "#e4e7eb", "#0072b2"
+# Colours that people who confuse red and green tell apart (Okabe and Ito 2008).
+GROUPS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8f98")
+FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', Arial, sans-serif"
+
+
+class MissingExtraError(VeilcubeError):
+    """The packages that draw charts are not installed."""
+
+
+def load_extras(wanted: str = "a report") -> tuple[ModuleType, ModuleType]:
+    """Return Altair and vl-convert, or say how to install what ``wanted`` needs."""
+    try:
+        import altair  # noqa: PLC0415 - an extra, needed only for charts
+        import vl_convert  # noqa: PLC0415 - an extra, needed only for charts
+    except ImportError as problem:
+        raise MissingExtraError(
+            f"{wanted} needs Altair and vl-convert; run pip install 'veilcube[report]'"
+        ) from problem
+    return altair, vl_convert
+
+
+def styled(chart: Chart) -> Chart:
+    """Return a chart with the fonts and colours of the report."""
+    axis = {"labelColor": MUTED, "titleColor": MUTED, "titleFontWeight": "normal"}
+    return (
+        chart.configure(font=FONT, background="white")
+        .configure_view(stroke=None)
+        .configure_title(fontSize=16, fontWeight=600, color=INK, subtitleFontSize=12, subtitleColor=MUTED, offset=12)
+        .configure_axis(gridColor=GRID, domainColor=GRID, tickColor=GRID, **axis)
+        .configure_legend(**axis)
+    )
+
+
+def fill_page(
+    template: Path, title: str, charts: Mapping[str, Chart], data: Mapping[str, Rows], fields: Mapping[str, str]
+) -> str:
+    """Return a page: the body in the file ``template`` with its fields, which are HTML, and charts by their ids."""
+    _, converter = load_extras()
+    content = {"specs": {name: styled(chart).to_dict() for name, chart in charts.items()}, "datasets": data}
+    shown = escape(title)
+    return _read(Path(__file__).with_name("page_template.html")).substitute(
+        title=shown,
+        body=_read(template).substitute(fields, title=shown),
+        library=converter.javascript_bundle(),
+        # No tag or comment inside the data may end the script, or hide its end.
+        content=json.dumps(content).replace("<", "\\u003c"),
+    )
+
+
+def _read(path: Path) -> Template:
+    return Template(path.read_text(encoding="utf-8"))
