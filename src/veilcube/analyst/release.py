@@ -42,7 +42,7 @@ from veilcube.query import (
     read_question,
 )
 from veilcube.record import History, ReleaseRecord, open_record
-from veilcube.schema import Bins, Ordinal, Region, Schema
+from veilcube.schema import Bins, Ordinal, Region, Schema, attributes_as_html
 from veilcube.system import read_kind, show
 
 if TYPE_CHECKING:
@@ -99,6 +99,10 @@ class Release(Exports, Reports):
 
     def __repr__(self) -> str:
         return f"Release({', '.join(self.schema.names)}: {self.schema.cells:,} cells; {self._words})"
+
+    def _repr_html_(self) -> str:
+        words = f"{self._words} {self.counted or ''}".strip()
+        return attributes_as_html(f"{type(self).__name__}: {self.schema.cells:,} cells", self.schema, words)
 
     def count(
         self,

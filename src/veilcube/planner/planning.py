@@ -30,6 +30,7 @@ from veilcube.planner.design import (
     read_target,
     smallest_epsilon,
 )
+from veilcube.planner.showing import ShownPlan
 from veilcube.privacy import (
     LARGEST_COLUMN,
     LARGEST_SCALE,
@@ -62,7 +63,7 @@ DEFAULT_EPSILON = _DefaultEpsilon(1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(ShownPlan):
     """What to measure, with how much noise, and the error of its least-squares answers.
 
     It is exact for strategies that measure once. For a staged tree it is that of the same tree when nothing stops.

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
 from veilcube.schema import Bins, Calendar, Ordinal
-from veilcube.system import read_kind, read_numbers, read_whole
+from veilcube.system import (
+    as_html,
+    read_kind,
+    read_numbers,
+    read_whole,
+    show_confidence,
+    show_interval,
+    show_number,
+)
 
 
 def read_confidence(confidence: float) -> float:
@@ -56,6 +64,12 @@ class Answer:
 
     def __str__(self) -> str:
         return f"{self.value:,.6g} [{self.low:,.6g}, {self.high:,.6g}]"
+
+    def _repr_html_(self) -> str:
+        ends = show_interval(round(self.low, 2), round(self.high, 2))
+        head = ("estimate", f"{show_confidence(self.confidence)} interval", "stddev")
+        row = (show_number(round(self.value, 2)), ends, show_number(self.stddev))
+        return as_html("Answer", head, [row], self.privacy, numbers=head)
 
     def to_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
@@ -134,6 +148,15 @@ class Answers:
         ]
         hidden = self.value.size - MOST_ROWS_SHOWN
         return "\n".join(lines + [f"... and {hidden:,} more"] * (hidden > 0))
+
+    def _repr_html_(self) -> str:
+        columns = self.columns(MOST_ROWS_SHOWN)
+        numbers = [name for name in columns if name not in self.axes]
+        rows = zip(*([_cell_text(entry) for entry in column] for column in columns.values()), strict=True)
+        hidden = self.value.size - MOST_ROWS_SHOWN
+        more = f"... and {hidden:,} more. " if hidden > 0 else ""
+        caption = f"{self.value.size:,} answers with {show_confidence(self.confidence)} intervals"
+        return as_html(caption, tuple(columns), rows, f"{more}{self.privacy}", numbers=numbers)
 
     def columns(self, first: int | None = None) -> dict[str, list[object]]:
         """Return all answers, or the first ones, as columns of a flat table, the labels of their axes first."""

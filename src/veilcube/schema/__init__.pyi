@@ -9,3 +9,8 @@ from .divisions import (
 from .hierarchy import Hierarchy as Hierarchy, Node as Node
 from .region import Box as Box, Region as Region
 from .schema import Schema as Schema, require_schema as require_schema
+from .showing import (
+    attributes_as_html as attributes_as_html,
+    first_of as first_of,
+    values_in_words as values_in_words,
+)

@@ -17,6 +17,7 @@ import tomli_w
 from veilcube.errors import QueryError, SchemaError, quoted
 from veilcube.schema.attribute import Attribute, Mask, read_attribute
 from veilcube.schema.impossible import boxes_of, read_impossible
+from veilcube.schema.showing import attributes_as_html
 from veilcube.system import read_path, read_text_file
 
 MAX_BYTES = 16 * 2**20
@@ -217,6 +218,9 @@ class Schema:
         count = len(self._impossible)
         listed = f", {count:,} impossible combination{'s' * (count > 1)}" if count else ""
         return f"Schema({axes}: {self.cells:,} cells{listed})"
+
+    def _repr_html_(self) -> str:
+        return attributes_as_html(f"Schema: {self.cells:,} cells", self._attributes)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""

@@ -36,6 +36,7 @@ from .memory import (
     require_cells as require_cells,
     require_memory as require_memory,
 )
+from .notebook import as_html as as_html
 from .words import (
     show_confidence as show_confidence,
     show_interval as show_interval,

@@ -5,17 +5,16 @@ release knows how it was made; what it is for, and who publishes it, people fill
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
 from veilcube.analyst.report.gathering import Reported
 from veilcube.privacy import GaussianEvent, Neighbours, NoiseKey, PrivacyStatement, noise_events, show_fraction
-from veilcube.schema import Attribute, Nominal, Ordinal, Schema
+from veilcube.schema import Attribute, Ordinal, Schema, first_of, values_in_words
 from veilcube.system import show_number
 
 FILL_IN = "FILL IN"
-MOST_VALUES = 12
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$])")
 
 
@@ -41,31 +40,11 @@ class Entry:
         return cls(
             attribute.name,
             kind,
-            _values(attribute),
+            values_in_words(attribute),
             attribute.size,
             policies[attribute.outside],
             missing[attribute.missing],
         )
-
-
-def _values(attribute: Attribute) -> str:
-    if isinstance(attribute, Ordinal):
-        facts = attribute.division.to_dict()
-        if "edges" in facts:
-            edges = [f"{edge:g}" if isinstance(edge, float) else str(edge) for edge in attribute.division.edges]  # type: ignore[attr-defined]
-            return f"bins between {_first(edges)}"
-        return f"{facts['low']} to {facts['high']}" + (f", by {facts['unit']}" if "unit" in facts else "")
-    if isinstance(attribute, Nominal):
-        tree = attribute.hierarchy
-        if tree.groups:
-            return f"{len(attribute.values):,} values in {len(tree.groups):,} groups: {_first(tree.groups)}"
-        return _first(attribute.values)
-    return ""
-
-
-def _first(words: Sequence[str]) -> str:
-    shown = ", ".join(words[:MOST_VALUES])
-    return f"{shown} and {len(words) - MOST_VALUES:,} more" if len(words) > MOST_VALUES else shown
 
 
 def facts_of(release: Reported) -> dict[str, str]:
@@ -83,7 +62,7 @@ def facts_of(release: Reported) -> dict[str, str]:
         + (f", to {statement.charged_to}" if statement.charged_to else ", to no ledger"),
         "Strategy": f"{name}; {len(record.measurements)} measurements with {numbers:,} numbers",
         "Expected error": f"{show_number(record.plan.get('expected_error', ''))} rows, of one planned question",
-        "Noise": _first(noise),
+        "Noise": first_of(noise),
         "Proof": statement.proof,
         "Cells": f"{release.schema.cells:,}",
         "Impossible combinations": f"{len(release.schema.impossible)}",
@@ -95,8 +74,9 @@ def facts_of(release: Reported) -> dict[str, str]:
 
 
 def _noise_words(noise: NoiseKey) -> str:
-    parameter = "variance" if noise.family == GaussianEvent.family else "scale"
-    return f"{noise.family} noise of {parameter} {show_fraction(noise.parameter)}, sensitivity {noise.sensitivity}"
+    if noise.family == GaussianEvent.family:
+        return f"discrete Gaussian noise of standard deviation {show_number(float(noise.parameter) ** 0.5)}"
+    return f"discrete Laplace noise of scale {show_fraction(noise.parameter)}"
 
 
 def _neighbours(statement: PrivacyStatement) -> str:
@@ -156,7 +136,7 @@ def _deployment(release: Reported, title: str) -> dict[str, object]:
             "intended_use": f"{FILL_IN}: what it is for",
             "data_product_type": "Summary statistics",
             "data_product_region": f"{FILL_IN}: where the people live, or whose laws apply",
-            "description": f"Noisy counts over {_first(schema.names)}, from which any count query is answered with an "
+            "description": f"Noisy counts over {first_of(schema.names)}, which answer any count query with an "
             "interval.",
             "publication_date": release.record.created[:10],
         },

@@ -11,7 +11,7 @@ from veilcube.system import show_confidence
 HEAT = ("#f7fbff", "#c6dbef", "#6baed6", "#2171b5", "#08306b")
 # Cells of a table over two attributes that have room for their numbers.
 MOST_NUMBERS = 120
-_LABEL_WIDTH = 190
+_LABEL_WIDTH, _LETTER_WIDTH, _NUMBER_WIDTH, _LEGEND_WIDTH = 190, 7, 76, 70
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Figures:
 
     def bars(self, view: View, data: str, *, width: int) -> Chart:
         """Return counts as bars with intervals, coloured by top groups where there are any."""
-        alt = self.alt
+        alt, room = self.alt, _room_for(view)
         base = alt.Chart(alt.NamedData(data)).encode(
-            y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=_LABEL_WIDTH, minExtent=_LABEL_WIDTH)),
+            y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=_LABEL_WIDTH)),
             tooltip=self._tooltip(("label", view.name)),
         )
         groups = list(dict.fromkeys(group for group in view.groups if group))
@@ -60,17 +60,17 @@ class Figures:
         ends = [base.mark_tick(color=INK, thickness=1.5, height=9).encode(x=f"{end}:Q") for end in ("low", "high")]
         title = self._title(f"Rows by {cut_name(view.name)}", "bar: estimate, whisker: its interval", view.note)
         chart = alt.layer(body, whiskers, *ends)
-        return chart.properties(width=width - _LABEL_WIDTH, height=alt.Step(20), title=title)
+        return chart.properties(width=width - room, height=alt.Step(20), title=title)
 
     def heatmap(self, across: View, upwards: View, data: str, *, width: int) -> Chart:
         """Return the counts over two attributes as colours; a dot where the interval reaches 0."""
-        alt = self.alt
-        has_room = len(across) * len(upwards) <= MOST_NUMBERS and width >= 60 * len(across)
-        sort = None if upwards.kind == "names" else "descending"
-        axis = alt.Axis(grid=False, domain=False, labelOverlap=True, labelLimit=130)
+        alt, inner = self.alt, width - _room_for(upwards) - _LEGEND_WIDTH
+        has_room = len(across) * len(upwards) <= MOST_NUMBERS and inner >= _NUMBER_WIDTH * len(across)
+        sort = "descending" if upwards.is_ordered else None
+        axis = {"grid": False, "domain": False, "labelOverlap": True}
         base = alt.Chart(alt.NamedData(data)).encode(
-            x=alt.X("x:O", title=cut_name(across.name), sort=None, axis=axis),
-            y=alt.Y("y:O", title=cut_name(upwards.name), sort=sort, axis=axis),
+            x=alt.X("x:O", title=cut_name(across.name), sort=None, axis=alt.Axis(**axis, labelLimit=110)),
+            y=alt.Y("y:O", title=cut_name(upwards.name), sort=sort, axis=alt.Axis(**axis, labelLimit=_LABEL_WIDTH)),
             tooltip=self._tooltip(("x", across.name), ("y", upwards.name)),
         )
         legend = alt.Legend(gradientLength=160, gradientThickness=10, tickCount=4)
@@ -85,19 +85,24 @@ class Figures:
             ink = alt.condition(is_dark, alt.value("white"), alt.value(INK))
             layers.append(base.mark_text(fontSize=10).encode(text=alt.Text("shown:N"), color=ink))
         what = "number: estimate ± half of its interval" if has_room else "dot: the interval reaches 0"
-        notes = "; ".join(f"{cut_name(view.name)}: {view.note}" for view in (across, upwards) if view.note)
-        title = self._title(f"Rows by {cut_name(across.name)} and {cut_name(upwards.name)}", what, notes)
+        notes = [f"{cut_name(view.name)}: {view.note}" for view in (across, upwards) if view.note]
+        title = self._title(f"Rows by {cut_name(across.name)} and {cut_name(upwards.name)}", what, *notes)
         height = min(max(26 * len(upwards) if has_room else 14 * len(upwards), 120), 380)
-        return alt.layer(*layers).properties(width=width - 160, height=height, title=title)
+        return alt.layer(*layers).properties(width=inner, height=height, title=title)
 
-    def _title(self, what: str, detail: str, note: str) -> Any:
-        lines = [f"{self.promise}; {detail} ({show_confidence(self.confidence)})", *([note] if note else [])]
+    def _title(self, what: str, detail: str, *notes: str) -> Any:
+        lines = [f"{self.promise}; {detail} ({show_confidence(self.confidence)})", *(note for note in notes if note)]
         return self.alt.TitleParams(what, subtitle=lines, anchor="start", frame="group")
 
     def _tooltip(self, *labels: tuple[str, str]) -> list[Any]:
         numbers = (("value", "estimate"), ("low", "low"), ("high", "high"))
         named = [self.alt.Tooltip(f"{field}:N", title=cut_name(title)) for field, title in labels]
         return named + [self.alt.Tooltip(f"{field}:Q", title=title, format=",.0f") for field, title in numbers]
+
+
+def _room_for(view: View) -> int:
+    """Return about how wide the labels of an axis are."""
+    return min(max((_LETTER_WIDTH * len(label) for label in view.labels), default=0) + 24, _LABEL_WIDTH)
 
 
 def rows_of(view: View, answers: Answers) -> Rows:

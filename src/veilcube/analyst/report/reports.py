@@ -16,7 +16,7 @@ from veilcube.analyst.report.gathering import (
     shown_pairs,
     telling_pairs,
 )
-from veilcube.analyst.report.page import Chart, Rows, fill_page, load_extras, styled
+from veilcube.analyst.report.page import Altair, Chart, Rows, fill_page, load_extras, styled
 from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.query import Answer, Answers, read_confidence
 from veilcube.system import atomic_file, read_path, read_text, show_confidence, show_interval, show_number
@@ -183,15 +183,20 @@ def _dictionary(release: Reported) -> str:
     return _table(head, rows)
 
 
-def _poster(alt: object, charts: Sequence[Chart], title: str, privacy: str) -> Chart:
+def _poster(alt: Altair, charts: Sequence[Chart], title: str, privacy: str) -> Chart:
     """Return all charts in one picture."""
     promise = privacy.split(". ", maxsplit=1)[0]
-    heading = alt.TitleParams(  # type: ignore[attr-defined]
+    heading = alt.TitleParams(
         title, subtitle=_folded(f"{promise}."), fontSize=22, subtitleFontSize=13, offset=24, anchor="start"
     )
-    columns = [alt.vconcat(*charts[start::2], spacing=44) for start in (0, 1) if charts[start::2]]  # type: ignore[attr-defined]
-    grid = alt.hconcat(*columns, spacing=56).properties(title=heading)  # type: ignore[attr-defined]
-    return styled(grid.resolve_scale(color="independent", x="independent", y="independent")).properties(padding=28)
+    halves = [charts[start::2] for start in (0, 1) if charts[start::2]]
+    columns = [_apart(alt.vconcat(*half, spacing=44)) for half in halves]
+    return styled(_apart(alt.hconcat(*columns, spacing=56)).properties(title=heading)).properties(padding=28)
+
+
+def _apart(charts: Chart) -> Chart:
+    """Return charts that share nothing: neither axes nor colours."""
+    return charts.resolve_scale(color="independent", x="independent", y="independent")
 
 
 def _folded(text: str, width: int = 130) -> list[str]:

@@ -12,7 +12,7 @@ from veilcube.system import Floats, Integers
 
 Kind: TypeAlias = Literal["numbers", "dates", "names"]
 
-MOST_POINTS, MOST_BARS, MOST_COLUMNS, MOST_LINES = 120, 30, 40, 24
+MOST_POINTS, MOST_BARS, MOST_COLUMNS, MOST_LINES = 120, 24, 40, 24
 # Fewer numbers or dates are bars: each is read on its own.
 FEWEST_POINTS = 13
 LONGEST_LABEL = 40
@@ -33,6 +33,7 @@ class View:
     places: Sequence[float] | Sequence[str] = ()
     groups: Sequence[str] = ()
     note: str = ""
+    is_ordered: bool = False
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -78,7 +79,7 @@ def _ordinal_view(attribute: Ordinal, most: int, *, as_line: bool) -> View:
         stray = np.arange(size, attribute.size, dtype=np.int64)
         low, high = np.concatenate([low, stray]), np.concatenate([high, stray])
         labels += attribute.labels()[size:] if stray.size else []
-    return View(attribute.name, kind, low, high, _cut_all(labels), places, (), note)
+    return View(attribute.name, kind, low, high, _cut_all(labels), places, (), note, is_ordered=True)
 
 
 def _unit(attribute: Ordinal) -> str:

@@ -60,6 +60,7 @@ from veilcube.errors import BudgetExceededError, LedgerError, VeilcubeError
 from veilcube.laws import Noise
 from veilcube.privacy import Budget, Currency, EpsilonLike, PrivacyStatement, show_fraction
 from veilcube.schema import Schema
+from veilcube.system import as_html
 
 
 class Ledger:
@@ -80,6 +81,19 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        try:
+            accounts = self.datasets()
+        except VeilcubeError:  # a notebook shows an object whatever has become of its file
+            accounts = []
+        budgets = [(one.name, one.budget) for one in accounts]
+        rows = [
+            (name, own.currency, show_fraction(own.total), show_fraction(own.spent), show_fraction(own.left))
+            for name, own in budgets
+        ]
+        head = ("dataset", "in", "total", "spent", "left")
+        return as_html(repr(self), head, rows, numbers=["total", "spent", "left"])
 
     @property
     def path(self) -> Path:
