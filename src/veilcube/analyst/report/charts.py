@@ -66,7 +66,7 @@ class Figures:
         """Return the counts over two attributes as colours; a dot where the interval reaches 0."""
         alt, inner = self.alt, width - _room_for(upwards) - _LEGEND_WIDTH
         has_room = len(across) * len(upwards) <= MOST_NUMBERS and inner >= _NUMBER_WIDTH * len(across)
-        sort = "descending" if upwards.is_ordered else None
+        sort = list(reversed(upwards.labels)) if upwards.is_ordered else None
         axis = {"grid": False, "domain": False, "labelOverlap": True}
         base = alt.Chart(alt.NamedData(data)).encode(
             x=alt.X("x:O", title=cut_name(across.name), sort=None, axis=alt.Axis(**axis, labelLimit=110)),
@@ -92,7 +92,7 @@ class Figures:
 
     def _title(self, what: str, detail: str, *notes: str) -> Any:
         lines = [f"{self.promise}; {detail} ({show_confidence(self.confidence)})", *(note for note in notes if note)]
-        return self.alt.TitleParams(what, subtitle=lines, anchor="start", frame="group")
+        return self.alt.TitleParams(what, subtitle=lines, anchor="start", frame="bounds")
 
     def _tooltip(self, *labels: tuple[str, str]) -> list[Any]:
         numbers = (("value", "estimate"), ("low", "low"), ("high", "high"))

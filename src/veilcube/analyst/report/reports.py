@@ -127,7 +127,7 @@ class _Gathered:
             "how_to_read": "\n".join(f"<li>{escape(line)}</li>" for line in HOW_TO_READ),
             "singles": "\n".join(singles),
             "doubles": "\n".join(doubles),
-            "facts": _table((), [(what, said) for what, said in facts_of(release).items()]),
+            "facts": _table((), list(facts_of(release).items()), is_words=True),
             "dictionary": _dictionary(release),
             "registry": escape(registry_entry(release, title)),
             "left_out": left_out,
@@ -168,19 +168,20 @@ def _said(answer: Answer) -> str:
     return f"{value} ({interval})"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, is_words: bool = False) -> str:
     def cells(kind: str, row: Sequence[str]) -> str:
         return "<tr>" + "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in row) + "</tr>"
 
     top = f"<thead>{cells('th', head)}</thead>" if head else ""
-    return f"<table>{top}<tbody>{''.join(cells('td', row) for row in rows)}</tbody></table>"
+    kind = ' class="words"' if is_words else ""
+    return f"<table{kind}>{top}<tbody>{''.join(cells('td', row) for row in rows)}</tbody></table>"
 
 
 def _dictionary(release: Reported) -> str:
     head = ("attribute", "kind", "values", "cells", "values outside", "missing values")
     entries = [Entry.of(attribute) for attribute in release.schema]
     rows = [(one.name, one.kind, one.values, f"{one.cells:,}", one.outside, one.missing) for one in entries]
-    return _table(head, rows)
+    return _table(head, rows, is_words=True)
 
 
 def _poster(alt: Altair, charts: Sequence[Chart], title: str, privacy: str) -> Chart:
