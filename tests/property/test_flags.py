@@ -34,6 +34,8 @@ PROTECTED: dict[tuple[str, str], Callable[[ProtectedTable, dict[str, object]], o
 }
 OTHERS: dict[tuple[str, str], Callable[[dict[str, object]], object]] = {
     ("GroupedTables", "full_cells"): lambda flag: vc.GroupedTables(**flag),
+    ("Release.export", "whole"): lambda flag: release_of(SCHEMA, COUNTS).export("t.csv", **flag),
+    ("Release.save", "tables"): lambda flag: release_of(SCHEMA, COUNTS).save("t.veil", **flag),
     ("Tree", "refine"): lambda flag: vc.Tree(**flag),
     ("Wavelet", "threshold"): lambda flag: vc.Wavelet(**flag),
     ("posterior", "discrete"): lambda flag: vc.posterior([(5, {1.0: 1})], **flag),
@@ -44,7 +46,11 @@ OTHERS: dict[tuple[str, str], Callable[[dict[str, object]], object]] = {
     ),
 }
 # None leaves a choice open, and one flag for each fact is a list of them.
-ALSO_RIGHT = {("refine", "counts"): [None], ("refinement_privacy", "data_dependent"): [[True]]}
+ALSO_RIGHT = {
+    ("Release.save", "tables"): [None],
+    ("refine", "counts"): [None],
+    ("refinement_privacy", "data_dependent"): [[True]],
+}
 INTERNAL = {
     ("Wavelet", "is_identity"),
 }
@@ -86,7 +92,10 @@ def test_what_is_neither_true_nor_false_is_refused_before_it_is_charged(tmp_path
 
 
 @pytest.mark.parametrize("asked", OTHERS, ids=".".join)
-def test_what_is_neither_true_nor_false_is_refused(asked: tuple[str, str]) -> None:
+def test_what_is_neither_true_nor_false_is_refused(
+    asked: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     right = ALSO_RIGHT.get(asked, [])
     for given in [True, False, *right]:
         OTHERS[asked]({asked[1]: given})

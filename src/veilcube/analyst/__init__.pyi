@@ -21,18 +21,6 @@ from .refine import (
     refinement_privacy as refinement_privacy,
 )
 from .release import Release as Release, open as open, open_release as open_release
-from .report import (
-    ACCENT as ACCENT,
-    GROUPS as GROUPS,
-    MUTED as MUTED,
-    REPORT_FILES as REPORT_FILES,
-    Altair as Altair,
-    Chart as Chart,
-    MissingExtraError as MissingExtraError,
-    Rows as Rows,
-    fill_page as fill_page,
-    load_extras as load_extras,
-    styled as styled,
-)
+from .report import REPORT_FILES as REPORT_FILES
 from .study import posterior as posterior, walsh_hadamard as walsh_hadamard
 from .synthesis import format_for as format_for

@@ -37,6 +37,22 @@ from .memory import (
     require_memory as require_memory,
 )
 from .notebook import as_html as as_html
+from .page import (
+    ACCENT as ACCENT,
+    GRID as GRID,
+    GROUPS as GROUPS,
+    INK as INK,
+    MUTED as MUTED,
+    Altair as Altair,
+    Chart as Chart,
+    MissingExtraError as MissingExtraError,
+    Rows as Rows,
+    Spec as Spec,
+    fill_page as fill_page,
+    load_extras as load_extras,
+    spec_of as spec_of,
+    styled as styled,
+)
 from .words import (
     show_confidence as show_confidence,
     show_interval as show_interval,

@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from veilcube.analyst.export.tables import ESTIMATES, TABLE, WHOLE, CountTable, as_one
+from veilcube.analyst.export.tables import ESTIMATES, TABLE, WHOLE, CountTable, as_one, free_name
 from veilcube.errors import QueryError
 from veilcube.record import ReleaseRecord
 from veilcube.schema import Schema
+from veilcube.system import MissingExtraError
 
 FORMATS = (".csv", ".csv.gz", ".parquet", ".xlsx")
 # What a sheet holds below its heading.
@@ -69,9 +70,10 @@ class Facts:
         }
         return cls({name: text for name, text in words.items() if text}, record.created)
 
-    def described(self, table: pa.Table) -> pa.Schema:
+    def described(self, table: pa.Table, schema: Schema) -> pa.Schema:
         """Return a table's columns with what each means, and the facts."""
-        meanings = {**ESTIMATES, "whole": WHOLE, "table": TABLE}
+        meanings = {free_name(name, schema.names): said for name, said in {"whole": WHOLE, "table": TABLE}.items()}
+        meanings |= ESTIMATES
         fields = [
             field.with_metadata({"description": meanings[field.name]}) if field.name in meanings else field
             for field in table.schema
@@ -90,10 +92,10 @@ def write_tables(stream: BinaryIO, kind: str, tables: Sequence[CountTable], sche
             columns = table if kind == ".parquet" else _as_text(table)
             if writer is None:
                 if kind == ".parquet":
-                    writer = pq.ParquetWriter(target, facts.described(table), compression="zstd")
+                    writer = pq.ParquetWriter(target, facts.described(table, schema), compression="zstd")
                 else:
                     writer = csv.CSVWriter(target, columns.schema)
-            writer.write_table(columns.cast(facts.described(table)) if kind == ".parquet" else columns)
+            writer.write_table(columns.cast(facts.described(table, schema)) if kind == ".parquet" else columns)
         writer.close()
 
 
@@ -136,7 +138,7 @@ def require_workbook(rows: int) -> ModuleType:
     try:
         import xlsxwriter  # noqa: PLC0415 - an extra, needed only for workbooks
     except ImportError as problem:
-        raise QueryError("an .xlsx file needs XlsxWriter; run pip install 'veilcube[xlsx]'") from problem
+        raise MissingExtraError("an .xlsx file needs XlsxWriter; run pip install 'veilcube[xlsx]'") from problem
     found: ModuleType = xlsxwriter
     return found
 

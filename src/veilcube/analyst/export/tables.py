@@ -60,14 +60,14 @@ class CountTable:
         if every is not None:
             first = np.zeros(self.rows, dtype=np.int64)
             title = label_column(pa.array([self.title]), first)
-            columns = {free_name("table", every): title}
+            columns = {free_name("table", self.schema.names): title}
             columns |= {name: own[name] if name in own else self._empty(name) for name in every}
         for name in ESTIMATES:
             numbers = getattr(self.answers, name).ravel()
             columns[name] = pa.array(numbers, mask=np.isnan(numbers))
         if self.whole is not None:
             counts = self.whole.ravel()
-            columns[free_name("whole", columns)] = pa.array(counts, mask=counts == SUPPRESSED)
+            columns[free_name("whole", self.schema.names)] = pa.array(counts, mask=counts == SUPPRESSED)
         return pa.table(columns)
 
     def _empty(self, name: str) -> pa.Array:
@@ -172,7 +172,7 @@ def read_attributes(schema: Schema, by: object) -> tuple[str, ...]:
     return tuple(schema.names[axis] for axis in schema.axes(by))
 
 
-def free_name(wanted: str, taken: Sequence[str] | Mapping[str, object]) -> str:
+def free_name(wanted: str, taken: Sequence[str]) -> str:
     """Return a column's name that no attribute has.
 
     >>> free_name("whole", ["age", "whole"])

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from veilcube.analyst.report.page import ACCENT, GRID, GROUPS, INK, MUTED, Altair, Chart, Rows
 from veilcube.analyst.report.views import View, cut_name
 from veilcube.query import Answers
-from veilcube.system import show_confidence
+from veilcube.system import ACCENT, GRID, GROUPS, INK, MUTED, Altair, Chart, Rows, show_confidence
 
 HEAT = ("#f7fbff", "#c6dbef", "#6baed6", "#2171b5", "#08306b")
 # Cells of a table over two attributes that have room for their numbers.

@@ -16,10 +16,22 @@ from veilcube.analyst.report.gathering import (
     shown_pairs,
     telling_pairs,
 )
-from veilcube.analyst.report.page import Altair, Chart, Rows, fill_page, load_extras, styled
 from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.query import Answer, Answers, read_confidence
-from veilcube.system import atomic_file, read_path, read_text, show_confidence, show_interval, show_number
+from veilcube.system import (
+    Chart,
+    Rows,
+    Spec,
+    atomic_file,
+    fill_page,
+    load_extras,
+    read_path,
+    read_text,
+    show_confidence,
+    show_interval,
+    show_number,
+    spec_of,
+)
 
 REPORT_FILES = ("report.html", "report.png", "card.md", "registry.yaml")
 TITLE = "Differentially private counts"
@@ -61,10 +73,10 @@ class Reports:
         _make_folder(target)
         gathered = _Gathered(self, names, asked, queries, confidence)
         figures = Figures(altair, self.privacy.short_words, confidence)
-        charts = gathered.charts(figures)
-        spec = _poster(altair, list(charts.values()), named, str(self.privacy)).to_dict()
-        page = gathered.page(charts, named).encode()
-        picture = converter.vegalite_to_png(spec | {"datasets": gathered.data}, scale=2)
+        specs = {name: spec_of(chart) for name, chart in gathered.charts(figures).items()}
+        page = gathered.page(specs, named).encode()
+        poster = _poster(list(specs.values()), named, str(self.privacy))
+        picture = converter.vegalite_to_png(poster | {"datasets": gathered.data}, scale=2)
         drawn = _write(target, dict(zip(REPORT_FILES, (page, picture), strict=False)))
         return drawn + _write(target, _cards(self, named))
 
@@ -112,7 +124,7 @@ class _Gathered:
             found[f"two{k}"] = figures.heatmap(pair.across, pair.upwards, f"two{k}", width=_WIDTH)
         return found
 
-    def page(self, charts: Mapping[str, Chart], title: str) -> str:
+    def page(self, specs: Mapping[str, Spec], title: str) -> str:
         """Return the page."""
         release = self._release
         singles = [self._single(f"one{k}", one) for k, one in enumerate(self._shown)]
@@ -132,7 +144,7 @@ class _Gathered:
             "registry": escape(registry_entry(release, title)),
             "left_out": left_out,
         }
-        return fill_page(Path(__file__).with_name("report_template.html"), title, charts, self.data, fields)
+        return fill_page(Path(__file__).with_name("report_template.html"), title, specs, self.data, fields)
 
     def _answered(self) -> str:
         rows = [("all rows", self._total), *self._questions]
@@ -184,20 +196,23 @@ def _dictionary(release: Reported) -> str:
     return _table(head, rows, is_words=True)
 
 
-def _poster(alt: Altair, charts: Sequence[Chart], title: str, privacy: str) -> Chart:
+def _poster(specs: Sequence[Spec], title: str, privacy: str) -> Spec:
     """Return all charts in one picture."""
-    promise = privacy.split(". ", maxsplit=1)[0]
-    heading = alt.TitleParams(
-        title, subtitle=_folded(f"{promise}."), fontSize=22, subtitleFontSize=13, offset=24, anchor="start"
-    )
-    halves = [charts[start::2] for start in (0, 1) if charts[start::2]]
-    columns = [_apart(alt.vconcat(*half, spacing=44)) for half in halves]
-    return styled(_apart(alt.hconcat(*columns, spacing=56)).properties(title=heading)).properties(padding=28)
-
-
-def _apart(charts: Chart) -> Chart:
-    """Return charts that share nothing: neither axes nor colours."""
-    return charts.resolve_scale(color="independent", x="independent", y="independent")
+    lines = _folded(f"{privacy.split('. ', maxsplit=1)[0]}.")
+    sizes = {"fontSize": 22, "subtitleFontSize": 13}
+    heading = {"text": title, "subtitle": lines, "offset": 24, "anchor": "start", **sizes}
+    bare = [{name: part for name, part in spec.items() if name not in ("$schema", "config")} for spec in specs]
+    apart = {"scale": {"color": "independent", "x": "independent", "y": "independent"}}
+    columns = [{"vconcat": bare[start::2], "spacing": 44, "resolve": apart} for start in (0, 1) if bare[start::2]]
+    return {
+        "$schema": specs[0]["$schema"],
+        "config": specs[0]["config"],
+        "title": heading,
+        "hconcat": columns,
+        "spacing": 56,
+        "resolve": apart,
+        "padding": 28,
+    }
 
 
 def _folded(text: str, width: int = 130) -> list[str]:

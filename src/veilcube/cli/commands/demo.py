@@ -20,7 +20,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from veilcube.analyst import MissingExtraError, Release
+from veilcube.analyst import Release
 from veilcube.cli.shared import (
     JsonFlag,
     print_json,
@@ -39,6 +39,7 @@ from veilcube.privacy import show_fraction
 from veilcube.query import Answers, read_sql
 from veilcube.schema import Schema
 from veilcube.session import release as make_release
+from veilcube.system import MissingExtraError
 
 PACKAGE = "dataprep==0.4.1"
 TARGET = Path(".data")

@@ -9,11 +9,11 @@ from math import ceil, floor, log10
 from pathlib import Path
 from types import ModuleType
 
-from veilcube.analyst import ACCENT, MUTED, Chart, load_extras, styled
 from veilcube.cli.shared import show_number
 from veilcube.errors import PlanError, PrivacyError, ReleaseFileError
 from veilcube.planner import FAMILIES, Identity, Plan
 from veilcube.privacy import show_fraction
+from veilcube.system import ACCENT, MUTED, Chart, load_extras, styled
 
 SUFFIXES = (".html", ".svg")
 POINTS = 25

@@ -5,21 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from veilcube.analyst import (
-    ACCENT,
-    GROUPS,
-    MUTED,
-    Altair,
-    Chart,
-    MaxEntropyModel,
-    Quality,
-    Rows,
-    fill_page,
-    load_extras,
-)
+from veilcube.analyst import MaxEntropyModel, Quality
 from veilcube.cli.shared import show_number
 from veilcube.record import History
-from veilcube.system import atomic_file
+from veilcube.system import ACCENT, GROUPS, MUTED, Altair, Chart, Rows, atomic_file, fill_page, load_extras, spec_of
 
 _MOST_BARS = 60
 _MOST_POINTS = 4000
@@ -28,7 +17,7 @@ _MOST_POINTS = 4000
 def write_quality_report(history: History, model: MaxEntropyModel, quality: Quality, count: int, path: Path) -> None:
     """Write the page; it shows noisy measurements and the model, both public, and nothing else."""
     altair, _ = load_extras()
-    charts = {"distances": _distances(altair), "answers": _answers(altair)}
+    charts = {"distances": spec_of(_distances(altair)), "answers": spec_of(_answers(altair))}
     data = {"distances": _distance_rows(quality), "answers": _answer_rows(history, model)}
     fields = _fields(model, quality, history, count)
     page = fill_page(

@@ -7,16 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from veilcube.analyst import (
-    MaxEntropy,
-    MaxEntropyModel,
-    Quality,
-    Release,
-    format_for,
-    judge_rows,
-    load_extras,
-    read_history,
-)
+from veilcube.analyst import MaxEntropy, MaxEntropyModel, Quality, Release, format_for, judge_rows, read_history
 from veilcube.cli.pages import write_quality_report
 from veilcube.cli.shared import (
     Force,
@@ -33,6 +24,7 @@ from veilcube.curator import Ledger
 from veilcube.errors import QueryError
 from veilcube.record import History
 from veilcube.schema import Schema
+from veilcube.system import load_extras
 
 _SQLITE_BEGINS = b"SQLite format 3\x00"
 # Rows that are judged: drawn like those in the file, and more would tell nothing more.

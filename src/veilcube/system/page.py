@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from html import escape
 from pathlib import Path
 from string import Template
@@ -13,6 +14,7 @@ from veilcube.errors import VeilcubeError
 Altair: TypeAlias = Any  # the module: it cannot be named in types, since it may not be installed
 Chart: TypeAlias = Any
 Rows: TypeAlias = list[dict[str, object]]
+Spec: TypeAlias = dict[str, Any]
 
 INK, MUTED, GRID, ACCENT = "#1f2933", "#616e7c", "#e4e7eb", "#0072b2"
 # Colours that people who confuse red and green tell apart (Okabe and Ito 2008).
@@ -49,19 +51,31 @@ def styled(chart: Chart) -> Chart:
 
 
 def fill_page(
-    template: Path, title: str, charts: Mapping[str, Chart], data: Mapping[str, Rows], fields: Mapping[str, str]
+    template: Path, title: str, specs: Mapping[str, Spec], data: Mapping[str, Rows], fields: Mapping[str, str]
 ) -> str:
     """Return a page: the body in the file ``template`` with its fields, which are HTML, and charts by their ids."""
-    _, converter = load_extras()
-    content = {"specs": {name: styled(chart).to_dict() for name, chart in charts.items()}, "datasets": data}
+    content = {"specs": specs, "datasets": data}
     shown = escape(title)
     return _read(Path(__file__).with_name("page_template.html")).substitute(
         title=shown,
         body=_read(template).substitute(fields, title=shown),
-        library=converter.javascript_bundle(),
+        library=_charting_library(),
         # No tag or comment inside the data may end the script, or hide its end.
         content=json.dumps(content).replace("<", "\\u003c"),
     )
+
+
+def spec_of(chart: Chart) -> Spec:
+    """Return a chart in the style of the report, as Vega-Lite's plain data."""
+    found: Spec = styled(chart).to_dict()
+    return found
+
+
+@cache
+def _charting_library() -> str:
+    """Return the program that draws charts in a browser; bundling it takes seconds."""
+    _, converter = load_extras()
+    return str(converter.javascript_bundle())
 
 
 def _read(path: Path) -> Template:
