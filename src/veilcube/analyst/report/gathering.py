@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from veilcube.analyst.export import Exporting
 from veilcube.analyst.report.views import (
     MOST_BARS,
     MOST_COLUMNS,
@@ -19,8 +20,7 @@ from veilcube.analyst.report.views import (
 )
 from veilcube.errors import QueryError
 from veilcube.privacy import PrivacyStatement
-from veilcube.query import Answer, Answers, Query, Workload
-from veilcube.record import ReleaseRecord
+from veilcube.query import Answer, Answers, Workload
 from veilcube.schema import Schema
 from veilcube.system import Integers
 
@@ -30,16 +30,8 @@ _FEW = 8
 _MOST_TRIED = 100
 
 
-class Reported(Protocol):
+class Reported(Exporting, Protocol):
     """A release, or what answers as one does."""
-
-    @property
-    def record(self) -> ReleaseRecord:
-        """The plain public data behind the release."""
-
-    @property
-    def schema(self) -> Schema:
-        """The public description of the table."""
 
     @property
     def privacy(self) -> PrivacyStatement:
@@ -48,16 +40,6 @@ class Reported(Protocol):
     @property
     def counted(self) -> str | None:
         """What a reader must know about the rows behind the counts."""
-
-    def count(
-        self, query: Query | None = None, *, estimator: str = "best", confidence: float = 0.95
-    ) -> Answer | Answers:
-        """Estimate how many rows meet a condition."""
-
-    def marginal(
-        self, *names: str, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
-    ) -> Answers:
-        """Estimate the counts of every combination of the named attributes' cells."""
 
     def answer(self, workload: Workload, *, estimator: str = "best", confidence: float = 0.95) -> Answers:
         """Estimate every query of a workload at once."""
