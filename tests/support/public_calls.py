@@ -299,7 +299,7 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
     "Release.cdf": lambda w: {"attribute": "age"},
     "Release.check": lambda w: {},
     "Release.count": lambda w: {"conditions": {"age": 1}},
-    "Release.export": lambda w: {"path": w.folder / "t.csv", "by": ["job"]},
+    "Release.export": lambda w: {"path": w.folder / "t.csv", "by": ["age"]},
     "Release.write_card": lambda w: {"folder": w.folder / "card"},
     "Release.distributive": lambda w: {"query": vc.DistributiveQuery.count(), "attribute": "age"},
     "Release.marginal": lambda w: {"names": ("job",)},

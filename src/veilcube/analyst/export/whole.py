@@ -30,7 +30,7 @@ def whole_parts(values: Floats, total: int) -> Integers:
     """Return whole numbers of at least 0 with the sum ``total``, near to the values: largest remainders rounded up.
 
     >>> whole_parts(np.array([1.5, -0.4, 2.5]), 4).tolist()
-    [1, 0, 3]
+    [2, 0, 2]
     """
     near = np.array(values, dtype=np.float64)
     project_onto_simplex(near, 0, near.size, float(total))
