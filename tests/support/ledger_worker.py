@@ -152,8 +152,8 @@ def crash_in_transaction(path: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for number in range(2, 200):
         connection.execute(
-            "INSERT INTO charges SELECT ?, dataset, amount, neighbours, unit, statement, ?, analyst, at "
-            "FROM charges WHERE id = 1",
+            "INSERT INTO charges (id, dataset, amount, neighbours, unit, statement, purpose, analyst, at) "
+            "SELECT ?, dataset, amount, neighbours, unit, statement, ?, analyst, at FROM charges WHERE id = 1",
             (number, "half-way " * 100),
         )
     os.kill(os.getpid(), signal.SIGKILL)

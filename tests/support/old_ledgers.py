@@ -18,25 +18,26 @@ SCHEMA = vc.Schema([vc.Ordinal("age", 1, 6), vc.Nominal("sex", ["Female", "Male"
 
 
 def old_ledger(path: Path, version: int) -> vc.Ledger:
-    """Write a ledger of the first or the second version: one charge and, in the second, an answer to it and a share."""
+    """Write a ledger of an earlier version: one charge and, from the second on, answers to it and a share."""
     with closing(sqlite3.connect(path)) as connection:
         for step in STEPS[:version]:
             for statement in step:
                 connection.execute(statement)
-        connection.execute("INSERT INTO accounts VALUES ('people', '1', NULL, NULL, ?)", (MOMENT,))
+        currency = ", 'epsilon'" if version > 2 else ""
+        connection.execute(f"INSERT INTO accounts VALUES ('people', '1', NULL, NULL, ?{currency})", (MOMENT,))
         connection.execute(
             "INSERT INTO charges VALUES (1, 'people', '1/4', 'add-remove', 'row', ?, 'long ago', 'Ada', ?)",
             (write_statement(laplace_statement("1/4")), MOMENT),
         )
         if version > 1:
-            _add_answers(connection)
+            _add_answers(connection, version)
         connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version={version}")
         connection.commit()
     return vc.Ledger(path)
 
 
-def _add_answers(connection: sqlite3.Connection) -> None:
+def _add_answers(connection: sqlite3.Connection, version: int) -> None:
     """Write an answer of 97 rows in all, a draw without noise, a part that was paid for, and two words on a share."""
     fingerprint = SCHEMA.fingerprint()
     connection.execute("INSERT INTO schemas VALUES (?, ?)", (fingerprint, json.dumps(SCHEMA.to_dict())))
@@ -46,9 +47,10 @@ def _add_answers(connection: sqlite3.Connection) -> None:
         question.key(PrivacyUnit.row()): (question.data, "[97]", '["4"]'),
         "0" * 64: ({"kind": "rank"}, "[2]", "[]"),
     }
+    family = ", 'laplace'" if version > 2 else ""
     for number, (key, (data, outcome, scales)) in enumerate(asked.items(), start=1):
         connection.execute(
-            "INSERT INTO answers VALUES (?, 'people', 1, ?, ?, ?, ?, ?, ?, 'Ada', ?)",
+            f"INSERT INTO answers VALUES (?, 'people', 1, ?, ?, ?, ?, ?, ?, 'Ada', ?{family})",
             (number, fingerprint, key, json.dumps(data), outcome, scales, promise, MOMENT),
         )
     connection.execute("INSERT INTO part_charges VALUES (1, 'people', '{}', '[0]', '1/4', 1, ?)", (MOMENT,))

@@ -9,10 +9,14 @@ from .cube import Cube as Cube, RowList as RowList, Tally as Tally
 from .drafting import draft_schema as draft_schema
 from .ledger import (
     Charge as Charge,
+    ChargeDetails as ChargeDetails,
     DatasetAccount as DatasetAccount,
     Ledger as Ledger,
     LedgerHistory as LedgerHistory,
     Receipt as Receipt,
+    SeenTables as SeenTables,
+    Share as Share,
+    Sight as Sight,
     StoredAnswer as StoredAnswer,
     charge_stands as charge_stands,
 )

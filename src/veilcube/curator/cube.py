@@ -3,7 +3,9 @@
 PRIVATE: nothing about their values may reach a repr, a log or an error.
 """
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -15,6 +17,10 @@ from veilcube.operators import Axes, Operator
 from veilcube.privacy import LARGEST_TABLE, PrivacyUnit, Private, leaves_no_trace
 from veilcube.schema import Schema
 from veilcube.system import read_kind
+
+_ROWS_AT_ONCE = 2**16
+# Steps of the finaliser of SplitMix64.
+_SCRAMBLING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 
 
 class Cube(Private):
@@ -80,6 +86,10 @@ class Cube(Private):
         """Return the exact measurements of an operator; only mechanisms may ask."""
         return operator.apply(self._counts)
 
+    def digest(self, key: bytes) -> tuple[str, str]:
+        """Return how this was counted, and a digest of it that tells nothing to who lacks the key."""
+        return _basis("cube", self._schema, self._unit), _digest(key, [self._counts])
+
     def __repr__(self) -> str:
         return f"Cube({repr(self._schema)[7:-1]}, exact counts not shown)"
 
@@ -118,6 +128,10 @@ class Tally(Private):
         """Return the exact measurements of the marginals that were counted; only mechanisms may ask."""
         return operator.apply_to_tables(self._tables, self._counts)
 
+    def digest(self, key: bytes) -> tuple[str, str]:
+        """Return how this was counted, and a digest of it that tells nothing to who lacks the key."""
+        return _basis(f"tables {self._tables}", self._schema, self._unit), _digest(key, [self._counts])
+
     def __repr__(self) -> str:
         return f"Tally({len(self._tables)} tables over {len(self._schema)} attributes, exact counts not shown)"
 
@@ -150,5 +164,40 @@ class RowList(Private):
         """Return the exact measurements of an operator that needs no cube; only mechanisms may ask."""
         return operator.apply_to_rows(self._rows)
 
+    def digest(self, key: bytes) -> tuple[str, str]:
+        """Return how this was counted, and a digest of it that tells nothing to who lacks the key.
+
+        The order of rows means nothing: what is digested is a sum over all of them.
+        """
+        sums = np.concatenate([_sum_of_rows(self._rows, key + lane) for lane in (b"0", b"1")])
+        return _basis("rows", self._schema, self._unit), _digest(key, [sums])
+
     def __repr__(self) -> str:
         return f"RowList({len(self._schema)} attributes, rows not shown)"
+
+
+def _basis(what: str, schema: Schema, unit: PrivacyUnit) -> str:
+    """Say in public words what was counted: digests of the same words may be compared."""
+    public = [what, schema.fingerprint(), unit.to_dict()]
+    return hashlib.sha256(json.dumps(public, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _sum_of_rows(rows: Sequence[NDArray[np.integer[Any]]], key: bytes) -> NDArray[np.uint64]:
+    """Return a sum over rows, by 64 bits, that changes with any row but for chance, and not with their order."""
+    odd = np.frombuffer(hashlib.shake_256(key).digest(8 * len(rows)), dtype=np.uint64) | np.uint64(1)
+    total, count = np.zeros(1, np.uint64), len(rows[0])
+    for start in range(0, count, _ROWS_AT_ONCE):
+        mixed = np.ones(min(_ROWS_AT_ONCE, count - start), np.uint64)
+        for column, factor in zip(rows, odd, strict=True):
+            mixed += column[start : start + _ROWS_AT_ONCE].astype(np.uint64) * factor
+        for shift, factor in _SCRAMBLING:  # without it, sums of rows would be sums of columns
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        total += mixed.sum(dtype=np.uint64)
+    return np.append(total, np.uint64(count))
+
+
+def _digest(key: bytes, arrays: Iterable[NDArray[np.integer[Any]]]) -> str:
+    digest = hashlib.blake2b(key=key, digest_size=32)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -15,6 +15,7 @@ from veilcube.analyst import Release
 from veilcube.curator import (
     WAYS_OUT,
     WORKING_BYTES,
+    ChargeDetails,
     Cube,
     GroupedTablesMechanism,
     Ledger,
@@ -52,6 +53,7 @@ from veilcube.privacy import (
 from veilcube.query import Workload
 from veilcube.record import NoisyMeasurement, ReleaseRecord, require_savable
 from veilcube.schema import Schema
+from veilcube.session.remembering import details_of, note_of_table, read_details
 from veilcube.system import read_kind, read_progress, read_text, require_memory
 
 Counted: TypeAlias = Cube | Tally | RowList
@@ -76,6 +78,8 @@ def release(
     progress: Progress | None = None,
     delta: EpsilonLike | None = None,
     rho: EpsilonLike | None = None,
+    note: str | None = None,
+    output: str | Path | None = None,
 ) -> Release:
     """Turn a cube, or a table with its schema, into a release, once, for the price of ``epsilon``.
 
@@ -85,9 +89,13 @@ def release(
     price is charged to ``dataset`` before any noise is drawn; without one, keeping account is left to the caller, and
     the privacy statement says so. Without a ready ``plan``, which brings its own, epsilon is 1, the strategy "auto" and
     neighbours are "add-remove".
+
+    ``note`` and ``output``, the file that the release will go to, are kept in the ledger beside the charge. A dataset
+    whose table has changed since its last charge is released with a warning, which only the caller sees.
     """
     account = _open_account(ledger, dataset)
     _check_wishes(plan, strategy, neighbours, analyst)
+    told = read_details(account is not None, note, output)
     if plan is not None:
         _refuse_a_waste_of_rho(account, plan)
     read_progress(progress, TableError)
@@ -101,7 +109,7 @@ def release(
     else:
         counted = named.count(progress)
         chosen = _plan_for(named.schema, named.unit, *wishes)
-    return _measure(counted, chosen, account, analyst)
+    return _measure(counted, chosen, account, analyst, told)
 
 
 def _check_wishes(plan: object, strategy: object, neighbours: object, analyst: object) -> None:
@@ -115,7 +123,9 @@ def _check_wishes(plan: object, strategy: object, neighbours: object, analyst: o
         read_text(analyst, "the analyst", LedgerError)
 
 
-def _measure(counted: Counted, chosen: Plan, account: tuple[Ledger, str] | None, analyst: str | None) -> Release:
+def _measure(
+    counted: Counted, chosen: Plan, account: tuple[Ledger, str] | None, analyst: str | None, told: ChargeDetails
+) -> Release:
     """Charge for a plan, and only then carry it out."""
     mechanism = LinearMechanism() if isinstance(counted, Tally) else mechanism_for(chosen)
     statement, parts = mechanism.claim(chosen), chosen.parts
@@ -125,7 +135,9 @@ def _measure(counted: Counted, chosen: Plan, account: tuple[Ledger, str] | None,
     require_savable(chosen.schema, statement, parts, chosen.to_dict())
     _warn_of_delta(counted, chosen, statement)
     purpose = f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}"
-    with _paying(account, statement, purpose, analyst) as receipt:
+    seen = note_of_table(account, counted)
+    with _paying(account, statement, purpose, analyst, details_of(told, chosen)) as receipt:
+        seen()
         try:
             measurements = paid_for(lambda: _carry_out(counted, chosen, receipt))
         except MemoryError:
@@ -246,9 +258,13 @@ def _named_beside(epsilon: EpsilonLike | None, delta: EpsilonLike | None, rho: E
 
 
 def _paying(
-    account: tuple[Ledger, str] | None, statement: PrivacyStatement, purpose: str, analyst: str | None
+    account: tuple[Ledger, str] | None,
+    statement: PrivacyStatement,
+    purpose: str,
+    analyst: str | None,
+    details: ChargeDetails,
 ) -> AbstractContextManager[Receipt]:
     if account is None:
         return nullcontext(Receipt.uncharged(statement))
     ledger, dataset = account
-    return ledger.paying(dataset, statement, purpose=purpose, analyst=analyst)
+    return ledger.paying(dataset, statement, purpose=purpose, analyst=analyst, details=details)

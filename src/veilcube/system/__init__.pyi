@@ -21,6 +21,7 @@ from .files import (
     read_text_file as read_text_file,
     remove_leftovers as remove_leftovers,
 )
+from .keys import KEY_BYTES as KEY_BYTES, new_key as new_key
 from .loops import (
     THREADS as THREADS,
     compile_loop as compile_loop,

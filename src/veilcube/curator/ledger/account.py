@@ -2,8 +2,10 @@
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from veilcube.errors import VeilcubeError
 from veilcube.privacy import Budget, Currency, Neighbours, PrivacyStatement, write_fraction
@@ -30,6 +32,20 @@ class DatasetAccount:
 
 
 @dataclass(frozen=True)
+class ChargeDetails:
+    """What people want to know about a charge later on; all of it public, and none of it needed to add up budgets.
+
+    ``output`` is the file that the release went to, as its maker named it, ``schema`` the fingerprint of the schema,
+    ``strategy`` how the budget was spent, as plain data, and ``note`` what the maker wanted to remember.
+    """
+
+    output: str | None = None
+    schema: str | None = None
+    strategy: Mapping[str, object] | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True)
 class Charge:
     """One row of the ledger: what was spent, on which promise, for what and whom, and when (UTC, ISO 8601).
 
@@ -45,6 +61,7 @@ class Charge:
     analyst: str | None
     at: str
     currency: Currency = Currency.EPSILON
+    details: ChargeDetails = ChargeDetails()
 
     @property
     def epsilon(self) -> Fraction | None:
@@ -123,10 +140,10 @@ def add_account(connection: sqlite3.Connection, account: DatasetAccount) -> None
 
 def add_charge(connection: sqlite3.Connection, charge: Charge) -> None:
     """Write a charge down."""
-    statement = charge.statement
+    statement, details = charge.statement, charge.details
     connection.execute(
-        "INSERT INTO charges (id, dataset, amount, neighbours, unit, statement, purpose, analyst, at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO charges (id, dataset, amount, neighbours, unit, statement, purpose, analyst, at, output, schema, "
+        "strategy, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             charge.id,
             charge.dataset,
@@ -137,6 +154,10 @@ def add_charge(connection: sqlite3.Connection, charge: Charge) -> None:
             charge.purpose,
             charge.analyst,
             charge.at,
+            details.output,
+            details.schema,
+            None if details.strategy is None else json.dumps(details.strategy, allow_nan=False),
+            details.note,
         ),
     )
 
@@ -147,23 +168,30 @@ def read_charges(connection: sqlite3.Connection, dataset: str | None) -> list[Ch
     rows = connection.execute(
         "SELECT id, dataset, amount, neighbours, unit, statement, purpose, analyst, at, "
         "(SELECT currency FROM accounts WHERE accounts.dataset = charges.dataset), "
-        "EXISTS (SELECT 1 FROM part_charges WHERE charge = charges.id) FROM charges "
+        "EXISTS (SELECT 1 FROM part_charges WHERE charge = charges.id), output, schema, strategy, note FROM charges "
         "WHERE ? IS NULL OR dataset = ? ORDER BY id",
         (dataset, dataset),
     )
     return [_read_charge(row) for row in rows]
 
 
-def _read_charge(row: tuple[int, str, str, str, str, str, str, str | None, str, str, int]) -> Charge:
-    number, dataset, amount, neighbours, unit, written, purpose, analyst, at, currency, is_for_part = row
+def _read_charge(row: tuple[Any, ...]) -> Charge:
+    number, dataset, amount, neighbours, unit, written, purpose, analyst, at, currency, is_for_part, *details = row
     try:
-        statement = read_statement(written)
-        charge = Charge(number, dataset, Fraction(amount), statement, purpose, analyst, at, Currency(currency))
+        statement, told = read_statement(written), _read_details(*details)
+        charge = Charge(number, dataset, Fraction(amount), statement, purpose, analyst, at, Currency(currency), told)
         cost = statement.cost(charge.currency)
-    except (ValueError, TypeError, ZeroDivisionError, VeilcubeError) as problem:
+    except (ValueError, TypeError, ZeroDivisionError, RecursionError, VeilcubeError) as problem:
         raise DamagedRowError from problem
     texts = all(isinstance(text, str) for text in (dataset, purpose, analyst or "", at))
     right_price = charge.amount <= cost if is_for_part else charge.amount == cost
     if not texts or not right_price or (neighbours, unit) != (statement.neighbours, statement.unit.identity):
         raise DamagedRowError
     return charge
+
+
+def _read_details(output: object, schema: object, strategy: object, note: object) -> ChargeDetails:
+    if not all(text is None or isinstance(text, str) for text in (output, schema, strategy, note)):
+        raise DamagedRowError
+    how = None if strategy is None else json.loads(str(strategy))
+    return ChargeDetails(output, schema, how, note)  # type: ignore[arg-type]

@@ -113,5 +113,14 @@ _THIRD_STEP = (
     "ALTER TABLE answers RENAME COLUMN scales TO parameters",
     "ALTER TABLE answers ADD COLUMN family TEXT NOT NULL DEFAULT 'laplace' CHECK (family IN ('laplace', 'gaussian'))",
 )
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST_STEP, _SECOND_STEP, _THIRD_STEP)
+# What people want to know about a charge later on. Of charges that were made before, nobody does.
+_FOURTH_STEP = (
+    *(
+        f"ALTER TABLE charges ADD COLUMN {column} TEXT "
+        f"CHECK ({column} IS NULL OR (typeof({column}) = 'text' AND length({column}) > 0))"
+        for column in ("output", "schema", "note")
+    ),
+    "ALTER TABLE charges ADD COLUMN strategy TEXT CHECK (strategy IS NULL OR strategy GLOB '{*}')",
+)
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST_STEP, _SECOND_STEP, _THIRD_STEP, _FOURTH_STEP)
 VERSION = len(STEPS)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from veilcube.curator.ledger.account import (
     Charge,
+    ChargeDetails,
     DamagedRowError,
     DatasetAccount,
     account_names,
@@ -26,6 +27,7 @@ from veilcube.curator.ledger.answers import StoredAnswer, add_answer, can_be_kep
 from veilcube.curator.ledger.history import LedgerHistory
 from veilcube.curator.ledger.receipt import Receipt, issue_receipt
 from veilcube.curator.ledger.refusals import (
+    beyond_what_is_left,
     charge_stands,
     over_budget,
     refuse_other_promise,
@@ -48,6 +50,7 @@ from veilcube.curator.ledger.terms import (
     LONGEST_NAME,
     LONGEST_PURPOSE,
     check_amount,
+    check_details,
     check_name,
     check_statement,
     check_text,
@@ -61,6 +64,8 @@ from veilcube.laws import Noise
 from veilcube.privacy import Budget, Currency, EpsilonLike, PrivacyStatement, show_fraction
 from veilcube.schema import Schema
 from veilcube.system import as_html
+
+NOTHING_TOLD = ChargeDetails()
 
 
 class Ledger:
@@ -191,16 +196,19 @@ class Ledger:
     ) -> Budget:
         """Set what an analyst may spend in all of a dataset's budget; a later word replaces an earlier one.
 
-        The share is in the currency of the budget.
+        The share is in the currency of the budget. One that allows more than the budget has left is set with a warning.
         """
         share = read_share_terms(dataset, analyst, read_budget(epsilon, rho))
         with self._sound(), self._file.writing() as connection:
-            refuse_other_share(self._account(connection, dataset), share)
+            account = self._account(connection, dataset)
+            refuse_other_share(account, share)
             found = read_share(connection, dataset, analyst)
-            if found is not None and found.budget.total == share.budget.total:
-                return found.budget
-            add_share(connection, share, now())
-            return _share_of(connection, share).budget
+            if found is None or found.budget.total != share.budget.total:
+                add_share(connection, share, now())
+            granted = _share_of(connection, share)
+        if granted.budget.left > account.budget.left:
+            warnings.warn(beyond_what_is_left(granted, account), stacklevel=2)
+        return granted.budget
 
     def ensure_allowed(
         self, dataset: str, analyst: str, epsilon: EpsilonLike | None = None, *, rho: EpsilonLike | None = None
@@ -235,6 +243,7 @@ class Ledger:
         purpose: str,
         analyst: str | None = None,
         within: Sequence[PartOf] = (),
+        details: ChargeDetails = NOTHING_TOLD,
     ) -> Receipt:
         """Write a charge down for good and return its receipt, or refuse the whole of it and write nothing.
 
@@ -243,6 +252,7 @@ class Ledger:
         """
         check_statement(statement)
         check_text("the purpose of a charge", purpose, LONGEST_PURPOSE)
+        check_details(details)
         if analyst is not None:
             check_text("the analyst of a charge", analyst, LONGEST_NAME)
         with self._sound(), self._file.writing() as connection:
@@ -255,7 +265,7 @@ class Ledger:
             number, at = next_id(connection, "charges") if price else None, now()
             charged = statement.charged(_where_charged(account, number, price, statement))
             if number is not None:
-                made = Charge(number, dataset, price, charged, purpose, analyst, at, account.currency)
+                made = Charge(number, dataset, price, charged, purpose, analyst, at, account.currency, details)
                 add_charge(connection, made)
             add_part_charges(connection, dataset, spent, number, at)
         # The transaction is on disk from here on, and not a line earlier.
@@ -270,11 +280,12 @@ class Ledger:
         purpose: str,
         analyst: str | None = None,
         within: Sequence[PartOf] = (),
+        details: ChargeDetails = NOTHING_TOLD,
     ) -> Iterator[Receipt]:
         """Charge for what the block does; whatever cuts the block short carries a note that the charge stands."""
         receipt = None
         try:
-            receipt = self.charge(dataset, statement, purpose=purpose, analyst=analyst, within=within)
+            receipt = self.charge(dataset, statement, purpose=purpose, analyst=analyst, within=within, details=details)
             yield receipt
         except BaseException as problem:
             if receipt is None and not isinstance(problem, VeilcubeError):

@@ -55,6 +55,15 @@ def refuse_other_share(account: DatasetAccount, share: Share) -> None:
         )
 
 
+def beyond_what_is_left(share: Share, account: DatasetAccount) -> str:
+    """Say that an analyst may meet the end of the budget before that of their share."""
+    return (
+        f"analyst '{share.analyst}' may spend another {share.currency} {short_and_exact(share.budget.left)} of dataset "
+        f"'{account.name}', and its budget has only {short_and_exact(account.budget.left)} left for everybody; a "
+        "question beyond that is refused, so allow less, or tell them"
+    )
+
+
 def refuse_other_promise(account: DatasetAccount, statement: PrivacyStatement) -> None:
     """Refuse a charge for other neighbours or another unit than the account's."""
     if account.neighbours not in (None, statement.neighbours):

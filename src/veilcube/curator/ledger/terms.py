@@ -1,9 +1,11 @@
 """What a ledger is told, read and checked before it is written: names, amounts, terms, shares and statements."""
 
+import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 
-from veilcube.curator.ledger.account import DatasetAccount, read_statement, write_statement
+from veilcube.curator.ledger.account import ChargeDetails, DatasetAccount, read_statement, write_statement
 from veilcube.curator.ledger.shares import Share
 from veilcube.errors import LedgerError, PrivacyError
 from veilcube.privacy import (
@@ -74,6 +76,27 @@ def check_text(what: str, text: object, longest: int) -> None:
     """Refuse what is no text, an empty one, one that is too long, and one that SQLite cannot keep."""
     if not isinstance(text, str) or not text.strip() or len(text) > longest or not _is_storable(text):
         raise LedgerError(f"{what} must be a text of 1 to {longest} characters")
+
+
+def check_details(details: object) -> None:
+    """Refuse details of a charge that could not be kept."""
+    if not isinstance(details, ChargeDetails):
+        raise LedgerError("the details of a charge are a ChargeDetails: output, schema, strategy and note")
+    told = {
+        "the file that a charge is for": details.output,
+        "the fingerprint of a schema": details.schema,
+        "the note on a charge": details.note,
+    }
+    for what, text in told.items():
+        if text is not None:
+            check_text(what, text, LONGEST_PURPOSE)
+    try:
+        strategy = {} if details.strategy is None else details.strategy
+        readable = isinstance(strategy, Mapping) and json.dumps(strategy, allow_nan=False).startswith("{")
+    except (TypeError, ValueError, RecursionError):
+        readable = False
+    if not readable:
+        raise LedgerError("the strategy of a charge is plain data, as strategy.to_dict() gives it")
 
 
 def _is_storable(text: str) -> bool:

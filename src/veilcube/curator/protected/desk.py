@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from veilcube.curator.ledger import Ledger, PartOf, StoredAnswer
+from veilcube.curator.ledger import ChargeDetails, Ledger, PartOf, StoredAnswer
 from veilcube.curator.mechanisms import Samplers, redeem_for
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.errors import BudgetExceededError, PrivacyError
@@ -98,7 +98,12 @@ class Desk(Private):
         if (statement.unit, statement.neighbours) != (self.unit, self.neighbours):
             raise PrivacyError("the promise is for another unit or other neighbours than the protected table's")
         paying = self.ledger.paying(
-            self.dataset, statement, purpose=question.words, analyst=self.analyst, within=within
+            self.dataset,
+            statement,
+            purpose=question.words,
+            analyst=self.analyst,
+            within=within,
+            details=ChargeDetails(schema=question.schema.fingerprint()),
         )
         try:
             with paying as receipt:

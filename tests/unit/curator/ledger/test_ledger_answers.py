@@ -49,7 +49,7 @@ def change(ledger: vc.Ledger, *statements: str) -> None:
 # Older files
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize(
     "use",
     [
@@ -74,7 +74,7 @@ def test_a_ledger_of_an_earlier_version_is_upgraded_by_whatever_comes_first(
     assert ledger.currency("people") == "epsilon"
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_an_upgraded_ledger_has_the_layout_of_a_new_one(tmp_path: Path, ledger: vc.Ledger, version: int) -> None:
     old = old_ledger(tmp_path / "old.db", version)
     old.datasets()
@@ -98,7 +98,7 @@ def test_what_the_second_version_kept_reads_as_it_was_written(tmp_path: Path) ->
     assert ledger.budget("people").spent == Fraction(1, 4)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_an_upgrade_that_is_killed_before_any_line_of_it_is_done_by_whoever_comes_next(
     tmp_path: Path, version: int
 ) -> None:
@@ -109,7 +109,7 @@ def test_an_upgrade_that_is_killed_before_any_line_of_it_is_done_by_whoever_come
         ledger = old_ledger(path, version)
         was_killed = upgrade_until(point, ledger)
         assert ledger.budget("people") == Budget(Fraction(1), Fraction(1, 4))
-        assert len(ledger.history("people").answers) == 2 * (version - 1)
+        assert len(ledger.history("people").answers) == 2 * (version > 1)
         if not was_killed:
             break
     assert point > 100, "the upgrade was not followed line by line"

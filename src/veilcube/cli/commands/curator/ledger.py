@@ -1,12 +1,13 @@
 """``veilcube ledger``: give a dataset its budget, see what is left of it, and what it was spent on."""
 
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Annotated
 
 import typer
 
 from veilcube.cli.shared import CommandGroup, JsonFlag, LedgerUrl, Person, print_json, say, show_table
-from veilcube.curator import Charge, DatasetAccount, Ledger
+from veilcube.curator import Charge, DatasetAccount, Ledger, Share
 from veilcube.privacy import (
     DELTA_SHOWN,
     Budget,
@@ -111,13 +112,54 @@ def allow(
 
 
 @app.command()
+def shares(url: LedgerUrl, dataset: AnyDataset = None, as_json: JsonFlag = False) -> None:
+    """Show what single analysts may spend, what they spent, and how far the budget still allows it."""
+    ledger = Ledger(url)
+    found = [share for name in _names(ledger, dataset) for share in ledger.shares(name)]
+    left = {share.dataset: ledger.budget(share.dataset).left for share in found}
+    if as_json:
+        print_json({"ledger": url, "shares": [_share_facts(share, left[share.dataset]) for share in found]})
+        return
+    columns = ("dataset", "analyst", "in", "share", "spent", "left", "can spend")
+    rows = [
+        (
+            share.dataset,
+            share.analyst,
+            share.currency,
+            show_fraction(share.budget.total),
+            show_fraction(share.budget.spent),
+            show_fraction(share.budget.left),
+            show_fraction(min(share.budget.left, left[share.dataset])),
+        )
+        for share in found
+    ]
+    show_table(columns, rows, numbers=["share", "spent", "left", "can spend"])
+    for name, rest in left.items():
+        promised = sum((share.budget.left for share in found if share.dataset == name), Fraction(0))
+        if promised > rest:
+            say(
+                f"The shares in dataset '{name}' have {show_fraction(promised)} left together, and its budget "
+                f"{show_fraction(rest)}: who asks first is served."
+            )
+
+
+def _names(ledger: Ledger, dataset: str | None) -> list[str]:
+    return [account.name for account in ledger.datasets()] if dataset is None else [dataset]
+
+
+def _share_facts(share: Share, left: Fraction) -> dict[str, object]:
+    facts = {"dataset": share.dataset, "analyst": share.analyst} | _budget_facts(share.budget)
+    return facts | {"can_spend": write_fraction(min(share.budget.left, left))}
+
+
+@app.command()
 def history(url: LedgerUrl, dataset: AnyDataset = None, as_json: JsonFlag = False) -> None:
     """List the charges in the order in which they were made."""
     charges = Ledger(url).history(dataset)
     if as_json:
         print_json({"ledger": url, "charges": [_charge_facts(charge) for charge in charges]})
         return
-    columns = ("charge", "when", "dataset", "in", "amount", "analyst", "purpose")
+    columns = ("charge", "when", "dataset", "in", "amount", "analyst", "purpose", "file", "note")
     rows = [
         (
             charge.id,
@@ -127,6 +169,8 @@ def history(url: LedgerUrl, dataset: AnyDataset = None, as_json: JsonFlag = Fals
             show_fraction(charge.amount),
             charge.analyst or "-",
             charge.purpose,
+            charge.details.output or "-",
+            charge.details.note or "-",
         )
         for charge in charges
     ]
@@ -177,5 +221,6 @@ def _charge_facts(charge: Charge) -> dict[str, object]:
         str(charge.currency): write_fraction(charge.amount),
         "analyst": charge.analyst,
         "purpose": charge.purpose,
+        **asdict(charge.details),
         "privacy": charge.statement.to_dict(),
     }

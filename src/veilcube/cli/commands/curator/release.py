@@ -73,6 +73,9 @@ def release(
     analyst: Annotated[
         str | None, typer.Option("--analyst", metavar="NAME", help="For whom it is made; written into the ledger.")
     ] = None,
+    note: Annotated[
+        str | None, typer.Option("--note", metavar="TEXT", help="What to remember; written into the ledger.")
+    ] = None,
     force: Force = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -104,6 +107,8 @@ def release(
                 table=from_table,
                 analyst=analyst,
                 progress=progress,
+                note=note,
+                output=out,
             )
         save_what_was_paid_for(made, out)
         _report(made, out, as_json)
