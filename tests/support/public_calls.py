@@ -38,6 +38,7 @@ INTERNAL = {
     "Adaptive.resolve",
     "Budget.allows",
     "Budget.charge",
+    "Cube.digest",
     "Cube.measured_by",
     "Cube.owning",
     "Currency.cost_of",

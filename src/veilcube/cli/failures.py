@@ -6,14 +6,18 @@ is printed only for who sets ``VEILCUBE_DEBUG=1``.
 """
 
 import os
+import re
 import sys
 import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import typer
 
 from veilcube.cli.shared import print_json, printable
 from veilcube.errors import CapacityError, PublicNote, VeilcubeError
+from veilcube.system import did_you_mean
 
 USAGE = 2
 UNEXPECTED = 1
@@ -47,9 +51,7 @@ def _describe(problem: BaseException) -> Failure:
         case VeilcubeError():
             return Failure(type(problem).__name__, _one_line(str(problem)), problem.exit_code)
         case typer.TyperException():
-            return Failure(
-                "UsageError", _one_line(problem.format_message()).rstrip(".") + _where_to_look(problem), USAGE
-            )
+            return Failure("UsageError", _usage(problem) + _where_to_look(problem), USAGE)
         case MemoryError():
             advice = "there is not enough memory for this; use a schema with fewer cells or a larger machine"
             return Failure("CapacityError", advice, CapacityError.exit_code)
@@ -59,6 +61,37 @@ def _describe(problem: BaseException) -> Failure:
             return Failure("UnexpectedError", f"the operating system refused: {reason}; check paths and permissions", 1)
     advice = "run it again with VEILCUBE_DEBUG=1 to see where, keep that private, and report it"
     return Failure("UnexpectedError", f"something unexpected went wrong ({type(problem).__name__}); {advice}", 1)
+
+
+def _usage(problem: typer.TyperException) -> str:
+    """Say what is wrong with how a command was written, and which word was probably meant."""
+    context = getattr(problem, "ctx", None)
+    message = _one_line(problem.format_message()).rstrip(".").replace("Value error, ", "")
+    for pattern, known_to in _MISTYPED.items():
+        found = pattern.search(message)
+        if found is not None and (context is not None or known_to is _choices):
+            hint = did_you_mean(found[1], known_to(found, context)).rstrip()
+            return f"{message[: found.end()]}{f'; {hint}' if hint else ''}"
+    return message
+
+
+def _commands(_: re.Match[str], context: Any) -> list[str]:
+    return list(context.command.list_commands(context))
+
+
+def _options(_: re.Match[str], context: Any) -> list[str]:
+    return [name for param in context.command.params for name in (*param.opts, *param.secondary_opts)]
+
+
+def _choices(found: re.Match[str], _: Any) -> list[str]:
+    return re.findall("'([^']*)'", found[2])
+
+
+_MISTYPED: Mapping[re.Pattern[str], Callable[[re.Match[str], Any], list[str]]] = {
+    re.compile(r"^No such command '([^']*)'"): _commands,
+    re.compile(r"^No such option: (\S+)"): _options,
+    re.compile(r"'([^']*)' is not one of ((?:'[^']*'(?:, )?)+)"): _choices,
+}
 
 
 def _with_notes(message: str, problem: BaseException) -> str:

@@ -20,6 +20,7 @@ from veilcube.planner.tree import MOST_CELLS_TO_SEARCH, Tree
 from veilcube.planner.wavelet import Wavelet
 from veilcube.query import Workload
 from veilcube.schema import Nominal, Schema
+from veilcube.system import did_you_mean
 
 # Fan-outs that are shown beside the tree that the search finds.
 FANOUTS: Mapping[Family, tuple[int, ...]] = {"laplace": (4, 8, 16), "gaussian": (2, 4, 8)}
@@ -82,7 +83,8 @@ def named_strategy(strategy: "Strategy | str") -> Strategy | None:
     if isinstance(strategy, str):
         name = _EARLIER_WORDS.get(strategy, strategy)
         if name != "auto" and name not in _NAMED:
-            raise PlanError(f"the strategy '{strategy}' is not known; use 'auto' or one of {', '.join(_NAMED)}")
+            hint = did_you_mean(strategy, _NAMED)
+            raise PlanError(f"the strategy '{strategy}' is not known; {hint}use 'auto' or one of {', '.join(_NAMED)}")
         return None if name == "auto" else _NAMED[name]()
     if isinstance(strategy, type) or not hasattr(strategy, "operator"):
         raise PlanError("a strategy is 'auto', a name, or an object such as veilcube.Identity()")

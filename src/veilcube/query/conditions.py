@@ -18,6 +18,7 @@ from sqlglot import exp
 from veilcube.errors import QueryError
 from veilcube.query.unsupported import refuse, refuse_extras
 from veilcube.schema import Attribute, Nominal, Ordinal, Region, Schema, read_date
+from veilcube.system import did_you_mean
 
 Mask: TypeAlias = NDArray[np.bool_]
 Value: TypeAlias = int | float | str | bool | None  # None: NULL
@@ -130,7 +131,8 @@ def _read_comparison(schema: Schema, node: exp.Expr, negated: bool) -> Atom | Re
         for name in (side.name for side in (left, right) if isinstance(side, exp.Column)):
             if name.lower() not in (known.lower() for known in schema.names):
                 raise QueryError(
-                    f"there is no attribute '{name}'; if it is a text, write it in single quotes: '{name}'"
+                    f"there is no attribute '{name}'; {did_you_mean(name, schema.names)}if it is a text, write it in "
+                    f"single quotes: '{name}'"
                 )
         raise QueryError("not supported: comparing two attributes; compare each one with a value")
     axis = schema.axis(left.name)

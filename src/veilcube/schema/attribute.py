@@ -5,7 +5,6 @@ and one for missing values.
 """
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from veilcube.errors import QueryError, SchemaError, quoted
 from veilcube.schema.divisions import Bound, BoundaryRule, Calendar, CalendarUnit, Division, read_division
 from veilcube.schema.hierarchy import Hierarchy, HierarchySpec, value_text
-from veilcube.system import is_encodable, read_whole, require_cells, show
+from veilcube.system import did_you_mean, is_encodable, nearest, read_whole, require_cells, show
 
 OutsidePolicy: TypeAlias = Literal["reject", "clip", "other"]
 MissingPolicy: TypeAlias = Literal["reject", "cell"]
@@ -22,8 +21,6 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 OTHER_LABEL = "(other)"
 MISSING_LABEL = "(missing)"
-# Beyond this many values the search for a similar one would take longer than the answer is worth.
-MOST_TO_COMPARE = 1000
 
 
 class Attribute:
@@ -279,10 +276,9 @@ class Nominal(Attribute):
         run = self._hierarchy.run_of(value_text(value))
         if run is None:
             nodes = [*self._hierarchy.groups, *self.values]
-            alike = [node for node in nodes if node.casefold() == written.casefold()]
-            alike = alike or get_close_matches(written, nodes[:MOST_TO_COMPARE], n=1)
+            alike = nearest(written, nodes)
             some = ", ".join(repr(node) for node in nodes[:8]) + (", ..." if len(nodes) > 8 else "")
-            advice = f"did you mean {alike[0]!r}?" if alike else f"it has {some}"
+            advice = f"did you mean {alike!r}?" if alike else f"it has {some}"
             raise QueryError(f"'{self.name}' has no value or group {written!r}; {advice}")
         return run
 
@@ -314,7 +310,8 @@ def read_attribute(facts: Mapping[str, object]) -> Attribute:
     unknown = sorted(map(str, set(rest) - set(allowed[kind])))
     if unknown:
         raise SchemaError(
-            f"attribute '{name}' has unknown settings: {', '.join(unknown)}; allowed are {', '.join(allowed[kind])}"
+            f"attribute '{name}' has unknown settings: {', '.join(unknown)}; {did_you_mean(unknown[0], allowed[kind])}"
+            f"allowed are {', '.join(allowed[kind])}"
         )
     if "name" not in rest:
         raise SchemaError("every attribute needs a name")

@@ -18,7 +18,7 @@ from veilcube.errors import QueryError, SchemaError, quoted
 from veilcube.schema.attribute import Attribute, Mask, read_attribute
 from veilcube.schema.impossible import boxes_of, read_impossible
 from veilcube.schema.showing import attributes_as_html
-from veilcube.system import read_path, read_text_file
+from veilcube.system import did_you_mean, read_path, read_text_file
 
 MAX_BYTES = 16 * 2**20
 
@@ -185,7 +185,8 @@ class Schema:
         folded = [position for known, position in self._positions.items() if known.lower() == quoted(name).lower()]
         if len(folded) == 1:
             return folded[0]
-        raise QueryError(f"there is no attribute '{quoted(name)}'; the schema has {', '.join(self._positions)}")
+        hint, known = did_you_mean(quoted(name), self._positions), ", ".join(self._positions)
+        raise QueryError(f"there is no attribute '{quoted(name)}'; {hint}the schema has {known}")
 
     def axes(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of different attributes; two spellings of one name are that name twice."""

@@ -44,14 +44,23 @@ def note_of_table(account: tuple[Ledger, str] | None, counted: Cube | Tally | Ro
     ledger.budget(dataset)  # a ledger that refuses the charge is left as it is
     seen = SeenTables(ledger.path)
     key = seen.key()
-    if key is None:
-        warnings.warn(seen.unusable(), UserWarning, stacklevel=5)
-        return _nothing
-    basis, digest = counted.digest(key)
-    sight = Sight(dataset, basis, digest, datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
-    if (change := seen.change(sight)) is not None:
+    if key is not None and (change := seen.change(_sight(dataset, counted, key))) is not None:
         warnings.warn(change, UserWarning, stacklevel=5)
-    return lambda: seen.note(sight)
+    elif key is None and seen.is_begun():
+        warnings.warn(seen.unusable(), UserWarning, stacklevel=5)
+
+    def note() -> None:
+        # Begun once something is charged: a refusal leaves nothing behind. Nothing here may fail what is paid for.
+        own = key or seen.key(begin=True)
+        if own is not None:
+            seen.note(_sight(dataset, counted, own))
+
+    return note
+
+
+def _sight(dataset: str, counted: Cube | Tally | RowList, key: bytes) -> Sight:
+    basis, digest = counted.digest(key)
+    return Sight(dataset, basis, digest, datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"))
 
 
 def _nothing() -> None:

@@ -55,6 +55,8 @@ from .page import (
     styled as styled,
 )
 from .words import (
+    did_you_mean as did_you_mean,
+    nearest as nearest,
     show_confidence as show_confidence,
     show_interval as show_interval,
     show_number as show_number,

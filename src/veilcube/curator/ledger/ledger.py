@@ -63,7 +63,7 @@ from veilcube.errors import BudgetExceededError, LedgerError, VeilcubeError
 from veilcube.laws import Noise
 from veilcube.privacy import Budget, Currency, EpsilonLike, PrivacyStatement, show_fraction
 from veilcube.schema import Schema
-from veilcube.system import as_html
+from veilcube.system import as_html, did_you_mean
 
 NOTHING_TOLD = ChargeDetails()
 
@@ -341,8 +341,8 @@ class Ledger:
         account = read_account(connection, dataset)
         if account is None:
             raise LedgerError(
-                f"the ledger {self.path} has no dataset '{dataset}'; see 'veilcube ledger show' for those it has, or "
-                "add it with 'veilcube ledger create'"
+                f"the ledger {self.path} has no dataset '{dataset}'; {did_you_mean(dataset, account_names(connection))}"
+                "see 'veilcube ledger show' for those it has, or add it with 'veilcube ledger create'"
             )
         return account
 

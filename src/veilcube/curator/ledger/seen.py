@@ -52,10 +52,14 @@ class SeenTables:
     def __repr__(self) -> str:
         return "SeenTables(not shown)"
 
-    def key(self) -> bytes | None:
-        """Return the key, made by whoever asks first; None where no such file can be kept."""
+    def is_begun(self) -> bool:
+        """Whether there is such a file."""
+        return self._path.exists()
+
+    def key(self, *, begin: bool = False) -> bytes | None:
+        """Return the key, which whoever begins the file makes; None where there is no such file or it is unusable."""
         try:
-            if not self._path.exists():
+            if begin and not self.is_begun():
                 self._begin()
             with self._path.open(encoding="ascii") as stream:
                 key = bytes.fromhex(stream.readline(4 * KEY_BYTES))

@@ -12,6 +12,7 @@ from typing import TypeVar
 import duckdb
 
 from veilcube.errors import CapacityError, TableError, VeilcubeError
+from veilcube.system import did_you_mean
 
 Result = TypeVar("Result")
 
@@ -79,17 +80,23 @@ def require_columns(found: Sequence[str], wanted: Iterable[str], called: str) ->
     """Refuse a source that lacks a column or has it twice. Column names are public."""
     for name in wanted:
         if name not in found:
+            hint = did_you_mean(name, _tellable(found))
             raise TableError(
-                f"{called} has no column '{name}'; it has {shown(found)}; correct the name, or set column= in the "
-                "schema if it is an attribute's"
+                f"{called} has no column '{name}'; {hint}it has {shown(found)}; correct the name, or set column= in "
+                "the schema if it is an attribute's"
             )
         if found.count(name) > 1:
             raise TableError(f"{called} has the column '{name}' twice; give each column its own name")
 
 
+def _tellable(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name.isprintable() and len(name) <= MAX_LENGTH_SHOWN]
+
+
 def shown(names: Sequence[str]) -> str:
     """List column names, shortened if there are very many; a quote left open may have made a name of private rows."""
-    listed = [name if name.isprintable() and len(name) <= MAX_LENGTH_SHOWN else "(a long name)" for name in names]
+    tellable = set(_tellable(names))
+    listed = [name if name in tellable else "(a long name)" for name in names]
     return ", ".join(listed[:MAX_NAMES_SHOWN]) + (", ..." if len(listed) > MAX_NAMES_SHOWN else "")
 
 

@@ -28,7 +28,7 @@ from veilcube.planner.tree.search import QuerySample, search_trees
 from veilcube.privacy import LARGEST_COLUMN, write_fraction
 from veilcube.query import Workload
 from veilcube.schema import Attribute, Nominal, Schema
-from veilcube.system import require_cells
+from veilcube.system import did_you_mean, require_cells
 
 Branching: TypeAlias = int | str | Sequence[int]
 Weights: TypeAlias = str | Sequence[float | str | Fraction]
@@ -149,7 +149,8 @@ class Tree(StrategyDefaults):
         for given in (self.branching, self.weights):
             unknown = sorted(set(given) - set(schema.names)) if isinstance(given, Mapping) else []
             if unknown:
-                raise PlanError(f"there is no attribute '{unknown[0]}'; the schema has {', '.join(schema.names)}")
+                hint, known = did_you_mean(str(unknown[0]), schema.names), ", ".join(schema.names)
+                raise PlanError(f"there is no attribute '{unknown[0]}'; {hint}the schema has {known}")
         wishes = tuple(self._wish(attribute, family) for attribute in schema)
         if all(wish.multipliers is not None and len(wish.options) == 1 for wish in wishes):
             return _capped([AxisTree(wish.options[0], wish.multipliers or (1,)) for wish in wishes]), self.searched

@@ -27,7 +27,7 @@ from veilcube.planner.design import Family, MeasuredOnce, default_workload
 from veilcube.privacy import LARGEST_COLUMN
 from veilcube.query import Workload
 from veilcube.schema import Attribute, Nominal, Schema
-from veilcube.system import Floats
+from veilcube.system import Floats, did_you_mean
 
 Thresholding: TypeAlias = Literal["pooled", "separate"]
 
@@ -101,9 +101,8 @@ class Wavelet(MeasuredOnce):
     def _flat_in(self, schema: Schema) -> tuple[str, ...]:
         unknown = [name for name in self.flat if name not in schema.names]
         if unknown:
-            raise PlanError(
-                f"there is no attribute '{unknown[0]}' to keep flat; the schema has {', '.join(schema.names)}"
-            )
+            hint, known = did_you_mean(unknown[0], schema.names), ", ".join(schema.names)
+            raise PlanError(f"there is no attribute '{unknown[0]}' to keep flat; {hint}the schema has {known}")
         return tuple(name for name in schema.names if name in self.flat)
 
 

@@ -213,7 +213,9 @@ class TestParquet:
 
     def test_a_missing_column_is_named_with_those_that_exist(self, tmp_path: Path) -> None:
         pq.write_table(pa.table({"age": [1], "Sex": [CANARY]}), tmp_path / "t.parquet")
-        assert "no column 'sex'; it has age, Sex" in refusal_of(lambda: total(tmp_path / "t.parquet"))
+        assert "no column 'sex'; did you mean 'Sex'? it has age, Sex" in refusal_of(
+            lambda: total(tmp_path / "t.parquet")
+        )
 
     def test_columns_whose_names_differ_in_case_only_stay_apart(self, tmp_path: Path) -> None:
         pq.write_table(pa.table({"AGE": [7], "age": [5], "sex": ["F"]}), tmp_path / "t.parquet")
