@@ -1,5 +1,6 @@
 """The release as an analyst meets it: a public record with questions on it."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from numbers import Real
@@ -47,6 +48,8 @@ from veilcube.system import read_kind, show
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_log = logging.getLogger(__name__)
 
 
 class Release(Exports, Reports):
@@ -275,6 +278,7 @@ class Release(Exports, Reports):
 
     def _fit(self, estimator: Estimator) -> Estimate:
         if estimator.name not in self._fitted:
+            _log.info("fitting the estimator %s to the release", estimator.name)
             self._fitted[estimator.name] = estimator.fit(self._telling)
         return self._fitted[estimator.name]
 
@@ -313,7 +317,9 @@ class Release(Exports, Reports):
 
 def open_release(path: str | Path) -> Release:
     """Open a release file; it may come from anybody."""
-    return Release(open_record(path))
+    opened = Release(open_record(path))
+    _log.info("opened %s: %r", path, opened)
+    return opened
 
 
 def _is_guaranteed(interval: str) -> bool:

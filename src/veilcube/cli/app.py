@@ -17,8 +17,9 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from veilcube.cli.completing import VARIABLE, Shell, answer_shell, install_for, script_for
 from veilcube.cli.failures import BROKEN_PIPE, SIGNALLED, UNEXPECTED, forget_output, show_warning, tell
-from veilcube.cli.shared import CommandGroup, say
+from veilcube.cli.shared import CommandGroup, Verbose, quiet_unless_asked, say, say_exactly
 from veilcube.starting import is_command
 
 _ENDINGS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__]
@@ -68,9 +69,19 @@ class CommandsWhenCalled(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help without loading any command."""
+        with self._listed():
+            super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Return how a word may go on, without loading any command."""
+        with self._listed():
+            return list(super().shell_complete(ctx, incomplete))
+
+    @contextmanager
+    def _listed(self) -> Iterator[None]:
         self._is_listed = True
         try:
-            super().format_help(ctx, formatter)
+            yield
         finally:
             self._is_listed = False
 
@@ -79,7 +90,13 @@ def _app(**settings: Any) -> CommandGroup:
     # Boxes and colours are for terminals; help that goes elsewhere is plain text. A pretty exception would print
     # frames, and with them private values.
     style: Literal["rich"] | None = "rich" if sys.stdout is not None and sys.stdout.isatty() else None
-    return CommandGroup(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=style, **settings)
+    return CommandGroup(
+        add_completion=False,  # it would load at every start what only shells ask for (completing.py)
+        pretty_exceptions_enable=False,
+        rich_markup_mode=style,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        **settings,
+    )
 
 
 def _load(name: str) -> Any:
@@ -102,11 +119,42 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _show_completion(shell: Shell | None) -> None:
+    if shell is not None:
+        say_exactly(script_for(shell))
+        raise typer.Exit
+
+
+def _install_completion(shell: Shell | None) -> None:
+    if shell is not None:
+        say(f"Wrote {install_for(shell)}. Completion works in {shell} once you start it again.")
+        raise typer.Exit
+
+
 @app.callback()
 def veilcube(
-    shown: Annotated[
+    version_shown: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
     ] = False,
+    verbose: Verbose = False,
+    installed: Annotated[
+        Shell | None,
+        typer.Option(
+            "--install-completion",
+            callback=_install_completion,
+            is_eager=True,
+            help="Let the Tab key complete commands and options in this shell.",
+        ),
+    ] = None,
+    completion_shown: Annotated[
+        Shell | None,
+        typer.Option(
+            "--show-completion",
+            callback=_show_completion,
+            is_eager=True,
+            help="Print the lines that --install-completion writes.",
+        ),
+    ] = None,
 ) -> None:
     """Release a table about people once, differentially private, and answer any count query with an interval."""
 
@@ -120,7 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        with _unwinding_when_told_to_end() as received, warnings.catch_warnings():
+        if VARIABLE in os.environ:
+            return answer_shell(typer.main.get_command(app))
+        with _unwinding_when_told_to_end() as received, warnings.catch_warnings(), quiet_unless_asked():
             warnings.showwarning = show_warning
             code = _run(words, received)
         if is_command() and threading.current_thread() is threading.main_thread():

@@ -21,10 +21,15 @@ _HEAD = """# The command line
 
 <!-- Written by `python -m veilcube.cli.reference docs/reference/command-line.md`; do not edit. -->
 
-Every command takes `--help` and, where it prints anything, `--json`: then exactly one JSON object goes to standard
-output, for an error `{"error": {"kind": ..., "message": ..., "exit_code": ...}}`. Without it, an error is one line on
-standard error. Tracebacks may hold private values, so none is printed unless `VEILCUBE_DEBUG=1` is set. Colours are for
-terminals only, and `NO_COLOR=1` turns them off.
+Every command takes `--help` (or `-h`) and, where it prints anything, `--json`: then exactly one JSON object goes to
+standard output, for an error `{"error": {"kind": ..., "message": ..., "exit_code": ...}}`. Without it, an error is
+one line on standard error. Tracebacks may hold private values, so none is printed unless `VEILCUBE_DEBUG=1` is set.
+Colours are for terminals only, and `NO_COLOR=1` turns them off.
+
+`--verbose`, before or after a command, tells each step on standard error; a step names schemas, plans, promises and
+files, and never a count or a time, which follow from the table. `veilcube --install-completion bash` (or `zsh`,
+`fish`) lets the Tab key complete commands, options and their choices; `veilcube --show-completion bash` prints what
+it would write. `veilcube --version` prints the version.
 """
 
 _OTHER_ENDS = {

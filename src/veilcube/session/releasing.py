@@ -4,6 +4,7 @@ The order is the promise: the plan comes from public facts, the charge is on dis
 leaves ``release`` holds nothing private.
 """
 
+import logging
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
@@ -56,6 +57,8 @@ from veilcube.schema import Schema
 from veilcube.session.remembering import details_of, note_of_table, read_details
 from veilcube.system import read_kind, read_progress, read_text, require_memory
 
+_log = logging.getLogger(__name__)
+
 Counted: TypeAlias = Cube | Tally | RowList
 
 
@@ -103,6 +106,7 @@ def release(
     promise = promise_for(account if plan is None else None, epsilon, delta, rho)
     wishes = (plan, promise, strategy, neighbours, workload)
     counted: Counted
+    _log.info("reading the table under the schema %s of %s", named.schema.fingerprint(), ", ".join(named.schema.names))
     if not named.is_cube and _counts_tables(plan, strategy, named.schema, is_given=workload is not None):
         chosen = _plan_for(named.schema, named.unit, *wishes)
         counted = _count_for(chosen, named, progress)
@@ -134,14 +138,17 @@ def _measure(
     chosen.require_range()
     require_savable(chosen.schema, statement, parts, chosen.to_dict())
     _warn_of_delta(counted, chosen, statement)
+    _log.info("counted; planned: %r", chosen)
     purpose = f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}"
     seen = note_of_table(account, counted)
     with _paying(account, statement, purpose, analyst, details_of(told, chosen)) as receipt:
         seen()
+        _log.info("paid for: %s", receipt.statement)
         try:
             measurements = paid_for(lambda: _carry_out(counted, chosen, receipt))
         except MemoryError:
             raise CapacityError(_out_of_memory(account)) from None
+        _log.info("drew the noise; exact counts are let go")
         return Release(_record(chosen.schema, chosen, receipt.statement, measurements))
 
 

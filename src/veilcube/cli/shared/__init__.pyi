@@ -21,6 +21,7 @@ from .options import (
     Rho as Rho,
     SchemaFile as SchemaFile,
     Strategy as Strategy,
+    Verbose as Verbose,
     note_on as note_on,
     require_whole_unit as require_whole_unit,
     warning_on as warning_on,
@@ -42,3 +43,4 @@ from .schemas import (
     describe_schema as describe_schema,
     show_schema as show_schema,
 )
+from .steps import quiet_unless_asked as quiet_unless_asked, tell_steps as tell_steps

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 from typer.core import TyperCommand
 
+from veilcube.cli.shared.steps import tell_steps
 from veilcube.errors import PrivacyError
 from veilcube.privacy import Neighbours, PrivacyStatement, show_fraction
 
@@ -76,8 +78,36 @@ class RepeatedOptionError(typer.TyperException):
         self.ctx = context
 
 
+Verbose: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        callback=tell_steps,
+        help="Tell each step on the error stream; never a private value. Every command takes it too.",
+    ),
+]
+
+
+def _takes_verbose(verbose: Verbose = False) -> None:
+    """Take the option alone: a command from which it is copied."""
+
+
+@cache
+def _verbose() -> Any:
+    copied = typer.Typer(add_completion=False)
+    copied.command()(_takes_verbose)
+    found: Any
+    (found,) = typer.main.get_command(copied).params
+    found.expose_value, found.hidden = False, True
+    return found
+
+
 class OneValueCommand(TyperCommand):
     """A command that refuses a second value of an option that is no list; the parser alone would keep the last."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return what the command takes: its arguments and options, and --verbose, which help shows once for all."""
+        return [*super().get_params(ctx), _verbose()]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words of a call, after a look at how often each option stands in them."""
