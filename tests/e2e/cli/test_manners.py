@@ -94,7 +94,8 @@ def test_a_press_of_the_key_completes_commands_options_and_choices(line: str, fo
 
 def test_completing_the_name_of_a_command_loads_none() -> None:
     heavy = ("numba", "duckdb", "pyarrow", "scipy.optimize", "veilcube.cli.commands.curator.release")
-    program = f"import sys; from veilcube.cli import main; main([]); print([name for name in {heavy!r} if name in sys.modules])"
+    loaded = f"[name for name in {heavy!r} if name in sys.modules]"
+    program = f"import sys; from veilcube.cli import main; main([]); print({loaded})"
     asked = {"_VEILCUBE_COMPLETE": "complete_bash", "COMP_WORDS": "veilcube re", "COMP_CWORD": "1"}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ | asked
