@@ -25,6 +25,7 @@ MARKED = re.compile(r"(<!-- signatures: ([^>]*?) -->\n).*?(<!-- end of signature
 HELD = {
     "KernelPCAModel": "veilcube.analyst.history",
     "MaxEntropyModel": "veilcube.analyst.history",
+    "MeasuredRows": "veilcube.analyst",
     "ProtectedTable": "veilcube.curator",
 }
 ARRAYS = {"NDArray[np.float64]": "Floats", "NDArray[np.int64]": "Integers", "NDArray[Any]": "Floats | Integers"}

@@ -28,4 +28,4 @@ from .privacy import PrivacyStatement as PrivacyStatement, rank_distribution as 
 from .query import Answer as Answer, Answers as Answers, DistributiveQuery as DistributiveQuery, Workload as Workload
 from .record import History as History
 from .schema import Nominal as Nominal, Ordinal as Ordinal, Schema as Schema
-from .session import protect as protect, release as release
+from .session import measure_cap as measure_cap, protect as protect, release as release

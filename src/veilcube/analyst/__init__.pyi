@@ -1,3 +1,4 @@
+from .cap import MeasuredRows as MeasuredRows
 from .estimate import IMPUTED as IMPUTED
 from .export import table_format as table_format
 from .history import (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from veilcube.analyst import history, synthesis
+from veilcube.analyst.cap import CapAnswers
 from veilcube.analyst.check import ReleaseCheck
 from veilcube.analyst.estimate import (
     Estimate,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Release(Exports, Reports):
+class Release(CapAnswers, Exports, Reports):
     """A differentially private release: any number of questions, at no further cost in privacy."""
 
     def __init__(self, record: ReleaseRecord) -> None:
@@ -84,7 +85,10 @@ class Release(Exports, Reports):
     @property
     def counted(self) -> str | None:
         """What a reader must know about the rows behind the counts: a sentence for a person unit, None for rows."""
-        return self.privacy.unit.counted
+        counted = self.privacy.unit.counted
+        if counted is None or self._record.cap is None:
+            return counted
+        return f"{counted} How many those are was measured, so that answers can also be given for all rows."
 
     @property
     def has_model(self) -> bool:
@@ -114,11 +118,15 @@ class Release(Exports, Reports):
         estimator: str = "best",
         confidence: float = 0.95,
         interval: str = "calibrated",
+        rows: str = "kept",
+        spread: float | None = None,
         **conditions: object,
     ) -> Answer | Answers:
         """Estimate how many rows meet a condition.
 
         ``interval="guaranteed"`` gives an interval that holds whatever the data are, from the noise alone.
+        ``rows="all"`` asks for all rows of a person, those beyond the cap too, where the release measured them; with
+        a ``spread`` of 2 dropped rows are taken to be at most twice as frequent, or as rare, as kept ones are.
 
         The condition is given by keywords (``age=(30, 39), sex="Female"``), as a mapping, or as SQL text: a WHERE
         condition or a whole ``SELECT COUNT(*) ...``. SQL with GROUP BY gives ``Answers``, one per group.
@@ -127,38 +135,65 @@ class Release(Exports, Reports):
         if group_by:
             if _is_guaranteed(interval):
                 raise QueryError("guaranteed intervals are for single counts and workloads; leave out GROUP BY")
-            return self._grouped(region, group_by, estimator, confidence)
-        found = self._estimate(estimator).region(region, read_confidence(confidence))
+            return self._grouped(region, group_by, estimator, confidence, rows, spread)
+        of_all = self._all_rows(rows, spread, confidence)
+        level = read_confidence(confidence) if of_all is None else of_all.of_kept
+        found = self._estimate(estimator).region(region, level)
         if _is_guaranteed(interval):
-            found = self._guarantee.region(found, region, confidence)
+            found = self._guarantee.region(found, region, level)
+        if of_all is not None:
+            found = self._for_all_rows(of_all, found, np.array(float(region.cells)), estimator)
         return self._many(found, confidence, estimator)[()]
 
     def answer(
-        self, workload: Workload, *, estimator: str = "best", confidence: float = 0.95, interval: str = "calibrated"
+        self,
+        workload: Workload,
+        *,
+        estimator: str = "best",
+        confidence: float = 0.95,
+        interval: str = "calibrated",
+        rows: str = "kept",
+        spread: float | None = None,
     ) -> Answers:
-        """Estimate every query of a workload at once, ``interval`` as in ``count``."""
+        """Estimate every query of a workload at once, ``interval``, ``rows`` and ``spread`` as in ``count``."""
         if not isinstance(workload, Workload):
             raise QueryError("release.answer takes a veilcube.Workload; use release.count for a single query")
         if workload.schema != self.schema:
             raise QueryError("the workload is for another schema; build it with release.schema")
+        of_all = self._all_rows(rows, spread, confidence)
+        level = read_confidence(confidence) if of_all is None else of_all.of_kept
         fitted = self._estimate(estimator)
         guarantee = self._guarantee if _is_guaranteed(interval) else None
-        found = fitted.rectangles(workload.low, workload.high, read_confidence(confidence))
+        found = fitted.rectangles(workload.low, workload.high, level)
         if guarantee is not None:
-            found = guarantee.rectangles(found, workload.low, workload.high, confidence)
+            found = guarantee.rectangles(found, workload.low, workload.high, level)
         for row, region in workload.regions.items():
-            single = fitted.region(region, confidence)
+            single = fitted.region(region, level)
             if guarantee is not None:
-                single = guarantee.region(single, region, confidence)
+                single = guarantee.region(single, region, level)
             for name in ("value", "low", "high", "stddev"):
                 getattr(found, name)[row] = getattr(single, name)
+        if of_all is not None:
+            sizes = np.maximum(workload.high - workload.low + 1, 0).astype(np.float64).prod(axis=1)
+            for row, region in workload.regions.items():
+                sizes[row] = region.cells
+            found = self._for_all_rows(of_all, found, sizes, estimator)
         return self._many(found, confidence, estimator)
 
     def marginal(
-        self, *names: str, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
+        self,
+        *names: str,
+        where: Query | None = None,
+        estimator: str = "best",
+        confidence: float = 0.95,
+        rows: str = "kept",
+        spread: float | None = None,
     ) -> Answers:
-        """Estimate the counts of every combination of the named attributes' cells, the others summed out."""
-        return self._grouped(*read_marginal(self.schema, names, where), estimator, confidence)
+        """Estimate the counts of every combination of the named attributes' cells, the others summed out.
+
+        ``rows`` and ``spread`` are as in ``count``.
+        """
+        return self._grouped(*read_marginal(self.schema, names, where), estimator, confidence, rows, spread)
 
     def sum(
         self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
@@ -282,12 +317,23 @@ class Release(Exports, Reports):
             self._fitted[estimator.name] = estimator.fit(self._telling)
         return self._fitted[estimator.name]
 
-    def _grouped(self, region: Region, names: Sequence[str], estimator: str, confidence: float) -> Answers:
+    def _grouped(
+        self,
+        region: Region,
+        names: Sequence[str],
+        estimator: str,
+        confidence: float,
+        rows: str = "kept",
+        spread: float | None = None,
+    ) -> Answers:
         axes = self.schema.axes(names)
         groups = self._estimate(estimator).grouped(region, axes)
         held, labels = held_groups(self.schema, axes, groups.sizes)
-        found = groups.estimates(read_confidence(confidence))
+        of_all = self._all_rows(rows, spread, confidence)
+        found = groups.estimates(read_confidence(confidence) if of_all is None else of_all.of_kept)
         kept = Estimates(found.value[held], found.low[held], found.high[held], found.stddev[held], found.estimator)
+        if of_all is not None:
+            kept = self._for_all_rows(of_all, kept, groups.sizes[held].astype(np.float64), estimator)
         return self._many(kept, confidence, estimator, labels)
 
     def _ordinal_groups(

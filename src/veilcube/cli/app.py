@@ -29,6 +29,7 @@ _ENDINGS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 COMMANDS: Mapping[str, str] = {
     "demo": "Show the whole way on the public UCI Adult table.",
     "plan": "Show the expected error of a release, or how much data is enough.",
+    "cap": "Measure how many rows persons have, and recommend how many to keep of each.",
     "release": "Turn a private table into a release file that anyone may read.",
     "query": "Ask a release; every answer comes with an interval.",
     "refine": "Make the answers of a release obey known facts.",
@@ -43,7 +44,7 @@ COMMANDS: Mapping[str, str] = {
 
 # The folder of each command: of those for whoever holds the table, and for whoever reads what was released.
 FOLDERS: Mapping[str, Sequence[str]] = {
-    "curator": ("plan", "release", "schema", "ledger"),
+    "curator": ("plan", "cap", "release", "schema", "ledger"),
     "analyst": ("query", "refine", "export", "report", "synthesize", "info", "history"),
 }
 

@@ -21,9 +21,12 @@ from .ledger import (
     charge_stands as charge_stands,
 )
 from .mechanisms import (
+    ExcessMechanism as ExcessMechanism,
     GroupedTablesMechanism as GroupedTablesMechanism,
     LinearMechanism as LinearMechanism,
+    PersonsMechanism as PersonsMechanism,
     mechanism_for as mechanism_for,
 )
+from .persons import PersonRows as PersonRows
 from .protected import Desk as Desk, PrivateRows as PrivateRows, ProtectedTable as ProtectedTable
 from .tables import find_files as find_files

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from veilcube.curator.binning import CellRule
 from veilcube.curator.cube import Cube, RowList, Tally, require_table
 from veilcube.curator.normalising import normalised, person_text
+from veilcube.curator.persons import PersonRows
 from veilcube.curator.tables import Engine, Part, Table, add_to_counts, add_to_tables, always, open_table, shielded
 from veilcube.errors import CapacityError, TableError
 from veilcube.operators import Axes
@@ -52,11 +53,15 @@ def zero_counts(schema: Schema) -> NDArray[np.int64]:
 
 PERSON = "person"
 NOBODY = "nobody"
+ROWS_IN_ALL = "rows_of_person"
 _SEPARATOR = "chr(31)"
 
 
 def cap_rows(rows: duckdb.DuckDBPyRelation, values: Sequence[str], max_rows: int) -> duckdb.DuckDBPyRelation:
-    """Return the kept rows: the columns ``values``, and a flag, ``nobody``, on rows without a person."""
+    """Return the kept rows: the columns ``values``, a flag, ``nobody``, on rows without a person, and ``rows_in_all``.
+
+    That is the number of a person's rows, kept or not, on one of her rows, and 0 on the others.
+    """
     listed = ", ".join(values)
     # Whole numbers come as BIGINT or DOUBLE, depending on the source; as DOUBLE they have one text and so one digest.
     floats = [f"CAST({value} AS DOUBLE)" for value in values]
@@ -74,8 +79,12 @@ def cap_rows(rows: duckdb.DuckDBPyRelation, values: Sequence[str], max_rows: int
         ), digested AS (
             SELECT *, {digest} AS digest FROM numbered
         )
-        SELECT {listed}, {PERSON} IS NULL AS {NOBODY} FROM digested
-        QUALIFY row_number() OVER (PARTITION BY {PERSON} ORDER BY {order}) <= {max_rows}
+        SELECT {listed}, {PERSON} IS NULL AS {NOBODY}, CASE WHEN place = 1 THEN rows_in_all ELSE 0 END AS {ROWS_IN_ALL}
+        FROM (
+            SELECT *, row_number() OVER (PARTITION BY {PERSON} ORDER BY {order}) AS place,
+                count(*) OVER (PARTITION BY {PERSON}) AS rows_in_all
+            FROM digested
+        ) WHERE place <= {max_rows}
         """,
     )
     return cast(duckdb.DuckDBPyRelation, kept)  # None only for statements that return nothing
@@ -131,8 +140,8 @@ class Source(Private):
         if isinstance(self.data, Cube):
             return self.data
         counts = zero_counts(self.schema)
-        self._fold_in(progress, _into_cube(self.schema, counts))
-        return Cube.owning(self.schema, counts, self.unit)
+        persons = self._fold_in(progress, _into_cube(self.schema, counts))
+        return Cube.owning(self.schema, counts, self.unit, persons)
 
     def count_tables(self, tables: Sequence[Axes], progress: Progress | None = None) -> Tally:
         """Count into small tables over few attributes each, in one pass and without the cube."""
@@ -140,15 +149,15 @@ class Source(Private):
         require_memory(8 * sum(sizes), f"counting {len(tables):,} tables of {sum(sizes):,} cells")
         counts = np.zeros(sum(sizes), dtype=np.int64)
         starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
-        self._fold_in(progress, _into_tables(self.schema, tables, starts, counts))
-        return Tally(self.schema, tables, counts, self.unit)
+        persons = self._fold_in(progress, _into_tables(self.schema, tables, starts, counts))
+        return Tally(self.schema, tables, counts, self.unit, persons)
 
     def list_rows(self, progress: Progress | None = None) -> RowList:
         """List the cell of each row along each attribute, in one pass and without the cube."""
         columns: list[list[NDArray[np.unsignedinteger[Any]]]] = [[] for _ in self.schema]
         rows: list[NDArray[np.unsignedinteger[Any]]] = []
         try:
-            self._fold_in(progress, _into_lists(self.schema, columns))
+            persons = self._fold_in(progress, _into_lists(self.schema, columns))
             for size, parts in zip(self.schema.shape, columns, strict=True):
                 rows.append(np.concatenate([np.zeros(0, _smallest_kind(size)), *parts]))
                 parts.clear()
@@ -157,20 +166,27 @@ class Source(Private):
                 "the rows of the table cannot be listed in the memory of this machine, and its cube is larger still; "
                 f"{WAYS_OUT}"
             ) from None
-        return RowList(self.schema, rows, self.unit)
+        return RowList(self.schema, rows, self.unit, persons)
 
-    def _fold_in(self, progress: Progress | None, add: _Add) -> None:
-        """Stream the rows and hand on each batch."""
-        unit = self.unit
+    def count_persons(self, progress: Progress | None = None) -> PersonRows:
+        """Count how many rows each person has; every row is read and checked, as when the table is counted."""
+        return self._fold_in(progress, lambda _: None)
+
+    def _fold_in(self, progress: Progress | None, add: _Add) -> PersonRows:
+        """Stream the rows and hand on each batch; returns how many rows each person has, kept or not."""
+        unit, persons = self.unit, PersonRows()
         with Engine() as engine:
             opened = open_table(engine, self.data, columns_of(self.schema, unit), self.table)
             report, rows = _Reporter(progress, opened.rows if unit.kind == "row" else None), 0
             for batch in normalised_batches(engine, opened, self.schema, unit):
                 add(batch)
+                if unit.kind == "person":
+                    persons.add(batch.column(ROWS_IN_ALL))
                 report.advance(batch.num_rows)
                 rows += batch.num_rows
             require_table(rows)
             report.finish()
+        return persons
 
     def __repr__(self) -> str:
         return f"Source({', '.join(self.schema.names)}; rows not shown)"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from veilcube.curator.persons import PersonRows
 from veilcube.errors import TableError
 from veilcube.operators import Axes, Operator
 from veilcube.privacy import LARGEST_TABLE, PrivacyUnit, Private, leaves_no_trace
@@ -52,15 +53,19 @@ class Cube(Private):
         self._keep(schema, array.astype(np.int64, order="C"), unit)
 
     @classmethod
-    def owning(cls, schema: Schema, counts: NDArray[np.int64], unit: PrivacyUnit) -> "Cube":
+    def owning(
+        cls, schema: Schema, counts: NDArray[np.int64], unit: PrivacyUnit, persons: PersonRows | None = None
+    ) -> "Cube":
         """Take over an array that nobody else holds, of rows that were counted and are not too many."""
         cube = cls.__new__(cls)
         cube._keep(schema, counts, unit)
+        cube._persons = persons
         return cube
 
     def _keep(self, schema: Schema, counts: NDArray[np.int64], unit: PrivacyUnit) -> None:
         counts.setflags(write=False)
         self._schema, self._counts, self._unit = schema, counts, unit
+        self._persons: PersonRows | None = None
 
     @property
     def schema(self) -> Schema:
@@ -71,6 +76,11 @@ class Cube(Private):
     def unit(self) -> PrivacyUnit:
         """Whose presence a release of this cube hides."""
         return self._unit
+
+    @property
+    def exact_persons(self) -> PersonRows | None:
+        """How many rows each person has, kept or not, where that was counted: private."""
+        return self._persons
 
     @property
     def exact_counts(self) -> NDArray[np.int64]:
@@ -103,9 +113,17 @@ def require_table(rows: float) -> None:
 class Tally(Private):
     """Exact counts of the cells of some tables, one table after the other; silent about what it holds."""
 
-    def __init__(self, schema: Schema, tables: Sequence[Axes], counts: NDArray[np.int64], unit: PrivacyUnit) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        tables: Sequence[Axes],
+        counts: NDArray[np.int64],
+        unit: PrivacyUnit,
+        persons: PersonRows | None = None,
+    ) -> None:
         counts.setflags(write=False)
         self._schema, self._tables, self._counts, self._unit = schema, tuple(tables), counts, unit
+        self._persons = persons
         require_table(self.exact_rows)
 
     @property
@@ -117,6 +135,11 @@ class Tally(Private):
     def unit(self) -> PrivacyUnit:
         """Whose presence a release of these tables hides."""
         return self._unit
+
+    @property
+    def exact_persons(self) -> PersonRows | None:
+        """How many rows each person has, kept or not, where that was counted: private."""
+        return self._persons
 
     @property
     def exact_rows(self) -> float:
@@ -139,10 +162,17 @@ class Tally(Private):
 class RowList(Private):
     """The rows of a table as cells, one array for each attribute, where the cube would be too large; silent as well."""
 
-    def __init__(self, schema: Schema, rows: Sequence[NDArray[np.integer[Any]]], unit: PrivacyUnit) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        rows: Sequence[NDArray[np.integer[Any]]],
+        unit: PrivacyUnit,
+        persons: PersonRows | None = None,
+    ) -> None:
         for column in rows:
             column.setflags(write=False)
         self._schema, self._rows, self._unit = schema, tuple(rows), unit
+        self._persons = persons
         require_table(self.exact_rows)
 
     @property
@@ -154,6 +184,11 @@ class RowList(Private):
     def unit(self) -> PrivacyUnit:
         """Whose presence a release of these rows hides."""
         return self._unit
+
+    @property
+    def exact_persons(self) -> PersonRows | None:
+        """How many rows each person has, kept or not, where that was counted: private."""
+        return self._persons
 
     @property
     def exact_rows(self) -> float:

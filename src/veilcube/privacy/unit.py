@@ -63,6 +63,11 @@ class PrivacyUnit:
         return cls("person", column, max_rows)
 
     @classmethod
+    def whole_person(cls, column: str) -> "PrivacyUnit":
+        """Hide the presence of any one person with all rows that a table can have of her."""
+        return cls("person", column, MOST_ROWS)
+
+    @classmethod
     def read(cls, person: str | None, max_rows: int | None) -> "PrivacyUnit":
         """Return the unit that the arguments ``person`` and ``max_rows`` describe."""
         if person is None and max_rows is None:
@@ -80,7 +85,8 @@ class PrivacyUnit:
         """The unit as a noun phrase."""
         if self.kind == "row":
             return "one row"
-        return f"one person ('{self.column}', at most {self._rows} of each)"
+        rows = "all rows" if self.max_rows == MOST_ROWS else f"at most {self._rows}"
+        return f"one person ('{self.column}', {rows} of each)"
 
     @property
     def counted(self) -> str | None:

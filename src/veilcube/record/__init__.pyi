@@ -1,4 +1,14 @@
 from .archive import OtherReadings as OtherReadings
+from .cap import (
+    DEFAULT_BOUND as DEFAULT_BOUND,
+    LARGEST_BOUND as LARGEST_BOUND,
+    LARGEST_CAP_EPSILON as LARGEST_CAP_EPSILON,
+    ExcessBins as ExcessBins,
+    MeasuredCap as MeasuredCap,
+    MeasuredPersons as MeasuredPersons,
+    RowBins as RowBins,
+    changed_bins as changed_bins,
+)
 from .file import open_record as open_record, require_savable as require_savable, save_record as save_record
 from .history import History as History
 from .joint_blocks import JointBlocks as JointBlocks, joint_blocks as joint_blocks

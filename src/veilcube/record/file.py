@@ -18,12 +18,14 @@ from veilcube.laws import Noise, read_noise
 from veilcube.operators import Operator, read_operator
 from veilcube.privacy import PrivacyStatement
 from veilcube.record.archive import OtherReadings, read_archive, require_writable, write_archive
+from veilcube.record.cap import MeasuredCap
 from veilcube.record.measurement import NoisyMeasurement
 from veilcube.record.record import LARGEST_SUM, ReleaseRecord
 from veilcube.schema import Schema
 
-# What the ledger adds to a statement after the check and before saving: the names of a dataset and of a charge.
-_ROOM_FOR_CHARGE = "x" * 4096
+# What the ledger adds to a statement after the check and before saving (the names of a dataset and of a charge), and
+# what is measured beyond a cap, which is never longer.
+_ROOM_FOR_CHARGE = "x" * 16_384
 
 
 def save_record(record: ReleaseRecord, path: str | Path, readings: OtherReadings | None = None) -> None:
@@ -31,7 +33,8 @@ def save_record(record: ReleaseRecord, path: str | Path, readings: OtherReadings
     parts = [(part.operator, part.noise) for part in record.measurements]
     write_archive(
         _read_path(path),
-        _manifest(record.schema, record.statement, parts, record.plan, record.created, record.made_with),
+        _manifest(record.schema, record.statement, parts, record.plan, record.created, record.made_with)
+        | ({} if record.cap is None else {"cap": record.cap.to_dict()}),
         {name: array for i, part in enumerate(record.measurements) for name, array in _arrays(i, part).items()},
         dimensions=_dimensions([part.operator for part in record.measurements]),
         readings=readings,
@@ -84,7 +87,8 @@ def open_record(path: str | Path) -> ReleaseRecord:
             NoisyMeasurement(_completed(i, operator, arrays), arrays[_array_name(i)], noise)
             for i, (operator, noise) in enumerate(draft.parts)
         )
-        return ReleaseRecord(draft.schema, draft.statement, measurements, draft.plan, draft.created, draft.made_with)
+        facts = (draft.schema, draft.statement, measurements, draft.plan, draft.created, draft.made_with)
+        return ReleaseRecord(*facts, draft.cap)
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class _Draft:
     plan: Mapping[str, object]
     created: str
     made_with: str
+    cap: MeasuredCap | None
 
 
 def _read_draft(manifest: Mapping[str, object]) -> _Draft:
@@ -114,6 +119,7 @@ def _read_draft(manifest: Mapping[str, object]) -> _Draft:
         plan=_mapping(manifest["plan"]),
         created=str(manifest["created"]),
         made_with=str(manifest["made_with"]),
+        cap=MeasuredCap.from_dict(_mapping(manifest["cap"])) if "cap" in manifest else None,
     )
 
 

@@ -11,6 +11,7 @@ from veilcube.errors import ReleaseFileError
 from veilcube.operators import HalvingTree, NodeCounts
 from veilcube.privacy import (
     Currency,
+    Event,
     GaussianEvent,
     NoiseKey,
     PrivacyStatement,
@@ -19,6 +20,7 @@ from veilcube.privacy import (
     unit_sensitivity,
     unit_sensitivity_l2_squared,
 )
+from veilcube.record.cap import MeasuredCap
 from veilcube.record.joint_blocks import joint_blocks
 from veilcube.record.measurement import NoisyMeasurement
 from veilcube.record.sharpening import drop_superseded
@@ -36,7 +38,8 @@ class ReleaseRecord:
     """Everything a release file holds.
 
     ``plan`` is the plan as plain data (strategy, epsilon, expected error), kept so that a reader can see what was
-    promised before the budget was spent. ``created`` is a UTC time in ISO form.
+    promised before the budget was spent. ``created`` is a UTC time in ISO form. ``cap`` is what was measured of
+    the rows beyond the cap on rows of a person, if anything was.
     """
 
     schema: Schema
@@ -45,6 +48,7 @@ class ReleaseRecord:
     plan: Mapping[str, object]
     created: str
     made_with: str
+    cap: MeasuredCap | None = None
 
     def __post_init__(self) -> None:
         if not self.measurements:
@@ -59,7 +63,7 @@ class ReleaseRecord:
             raise ReleaseFileError("a measurement of the release is of another tree than its schema's")
         if self.statement.epsilon <= 0 or self._declared_cost <= 0:
             raise ReleaseFileError("a release must state an epsilon above 0 and the event that spends it")
-        declared = {event.noise[:2] for event in noise_events(self.statement.event)}
+        declared = {event.noise[:2] for event in noise_events(self._event_of_counts)}
         if not declared.issuperset((part.noise.family, part.noise.charged) for part in self.measurements):
             raise ReleaseFileError("a measurement of the release has other noise than its privacy statement declares")
         joint_blocks(self.measurements)
@@ -98,7 +102,20 @@ class ReleaseRecord:
 
     @property
     def _declared_cost(self) -> Fraction:
-        return self.statement.currency.cost_of(self.statement.event)
+        return self.statement.currency.cost_of(self._event_of_counts)
+
+    @property
+    def _event_of_counts(self) -> Event:
+        """What the statement declares for the counts: all of it but what it declares for the rows beyond the cap."""
+        declared, unit = self.statement.event, self.statement.unit
+        if self.cap is None:
+            return declared
+        if unit.kind != "person" or self.cap.bins.max_rows != unit.max_rows:
+            raise ReleaseFileError("what was measured beyond the cap is of another cap than the release's")
+        of_cap = self.cap.event(self.statement.neighbours)
+        if not isinstance(declared, SequentialEvent) or len(declared.events) != 2 or declared.events[1] != of_cap:
+            raise ReleaseFileError("the privacy statement does not declare what was measured beyond the cap")
+        return declared.events[0]
 
     @property
     def _declares_enough(self) -> bool:
@@ -118,7 +135,7 @@ class ReleaseRecord:
         revealed = SequentialEvent(tuple(one.event for one in needed if one.sensitivity))
         if currency.cost_of(revealed) > self._declared_cost:
             return False
-        declared = sorted(event.noise for event in noise_events(self.statement.event))
+        declared = sorted(event.noise for event in noise_events(self._event_of_counts))
         if len(needed) == 1:
             return all(event.sensitivity >= needed[0].sensitivity for event in declared)
         return _is_matched(needed, declared)

@@ -6,7 +6,6 @@ leaves ``release`` holds nothing private.
 
 import logging
 import warnings
-from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -52,8 +51,10 @@ from veilcube.privacy import (
     show_fraction,
 )
 from veilcube.query import Workload
-from veilcube.record import NoisyMeasurement, ReleaseRecord, require_savable
+from veilcube.record import MeasuredCap, NoisyMeasurement, ReleaseRecord, require_savable
 from veilcube.schema import Schema
+from veilcube.session.accounts import open_account, paying
+from veilcube.session.beyond_cap import CapWish
 from veilcube.session.remembering import details_of, note_of_table, read_details
 from veilcube.system import read_kind, read_progress, read_text, require_memory
 
@@ -83,6 +84,8 @@ def release(
     rho: EpsilonLike | None = None,
     note: str | None = None,
     output: str | Path | None = None,
+    measure_cap: EpsilonLike | None = None,
+    most_rows: int | None = None,
 ) -> Release:
     """Turn a cube, or a table with its schema, into a release, once, for the price of ``epsilon``.
 
@@ -95,14 +98,18 @@ def release(
 
     ``note`` and ``output``, the file that the release will go to, are kept in the ledger beside the charge. A dataset
     whose table has changed since its last charge is released with a warning, which only the caller sees.
+
+    ``measure_cap`` is an epsilon in addition, with a person unit, that measures how many rows lie beyond ``max_rows``;
+    nobody is taken to have more than ``most_rows`` rows, ten times ``max_rows`` unless said.
     """
-    account = _open_account(ledger, dataset)
+    account, wish = open_account(ledger, dataset), CapWish.read(measure_cap, most_rows)
     _check_wishes(plan, strategy, neighbours, analyst)
     told = read_details(account is not None, note, output)
     if plan is not None:
         _refuse_a_waste_of_rho(account, plan)
     read_progress(progress, TableError)
     named = Source.read(source, schema, person, max_rows, table)
+    wish.bins(named.unit)
     promise = promise_for(account if plan is None else None, epsilon, delta, rho)
     wishes = (plan, promise, strategy, neighbours, workload)
     counted: Counted
@@ -113,7 +120,7 @@ def release(
     else:
         counted = named.count(progress)
         chosen = _plan_for(named.schema, named.unit, *wishes)
-    return _measure(counted, chosen, account, analyst, told)
+    return _measure(counted, chosen, account, analyst, told, wish)
 
 
 def _check_wishes(plan: object, strategy: object, neighbours: object, analyst: object) -> None:
@@ -128,11 +135,17 @@ def _check_wishes(plan: object, strategy: object, neighbours: object, analyst: o
 
 
 def _measure(
-    counted: Counted, chosen: Plan, account: tuple[Ledger, str] | None, analyst: str | None, told: ChargeDetails
+    counted: Counted,
+    chosen: Plan,
+    account: tuple[Ledger, str] | None,
+    analyst: str | None,
+    told: ChargeDetails,
+    wish: CapWish,
 ) -> Release:
     """Charge for a plan, and only then carry it out."""
     mechanism = LinearMechanism() if isinstance(counted, Tally) else mechanism_for(chosen)
-    statement, parts = mechanism.claim(chosen), chosen.parts
+    of_cap = wish.of_cap(counted, chosen)
+    statement, parts = of_cap.beside(mechanism.claim(chosen)), chosen.parts
     # What could not be carried out, kept or saved must not be paid for.
     require_memory(8 * mechanism.words_to_measure(chosen), "drawing the noise", WAYS_OUT, beside=WORKING_BYTES)
     chosen.require_range()
@@ -141,15 +154,19 @@ def _measure(
     _log.info("counted; planned: %r", chosen)
     purpose = f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}"
     seen = note_of_table(account, counted)
-    with _paying(account, statement, purpose, analyst, details_of(told, chosen)) as receipt:
+    with paying(account, statement, purpose, analyst, details_of(told, chosen)) as receipt:
         seen()
         _log.info("paid for: %s", receipt.statement)
         try:
-            measurements = paid_for(lambda: _carry_out(counted, chosen, receipt))
+            measurements, cap = paid_for(
+                lambda: of_cap.carry_out(
+                    receipt, mechanism.claim(chosen), lambda paid: _carry_out(counted, chosen, paid)
+                )
+            )
         except MemoryError:
             raise CapacityError(_out_of_memory(account)) from None
         _log.info("drew the noise; exact counts are let go")
-        return Release(_record(chosen.schema, chosen, receipt.statement, measurements))
+        return Release(_record(chosen, receipt.statement, measurements, cap))
 
 
 def _warn_of_delta(counted: Counted, chosen: Plan, statement: PrivacyStatement) -> None:
@@ -195,18 +212,11 @@ def _count_for(chosen: Plan, named: Source, progress: Progress | None) -> Counte
 
 
 def _record(
-    schema: Schema, chosen: Plan, statement: PrivacyStatement, measurements: tuple[NoisyMeasurement, ...]
+    chosen: Plan, statement: PrivacyStatement, measurements: tuple[NoisyMeasurement, ...], cap: MeasuredCap | None
 ) -> ReleaseRecord:
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return ReleaseRecord(schema, statement, measurements, chosen.to_dict(), now, f"veilcube {version('veilcube')}")
-
-
-def _open_account(ledger: Ledger | str | None, dataset: str | None) -> tuple[Ledger, str] | None:
-    if ledger is None and dataset is None:
-        return None
-    if ledger is None or dataset is None:
-        raise LedgerError("ledger and dataset go together: name the ledger and the dataset in it that is charged")
-    return (ledger if isinstance(ledger, Ledger) else Ledger(ledger)), dataset
+    made_with = f"veilcube {version('veilcube')}"
+    return ReleaseRecord(chosen.schema, statement, measurements, chosen.to_dict(), now, made_with, cap)
 
 
 def _plan_for(
@@ -262,16 +272,3 @@ def _refuse_a_waste_of_rho(account: tuple[Ledger, str] | None, ready: Plan) -> N
 
 def _named_beside(epsilon: EpsilonLike | None, delta: EpsilonLike | None, rho: EpsilonLike | None) -> Promise | None:
     return None if epsilon is None and delta is None and rho is None else Promise.read(epsilon, delta, rho)
-
-
-def _paying(
-    account: tuple[Ledger, str] | None,
-    statement: PrivacyStatement,
-    purpose: str,
-    analyst: str | None,
-    details: ChargeDetails,
-) -> AbstractContextManager[Receipt]:
-    if account is None:
-        return nullcontext(Receipt.uncharged(statement))
-    ledger, dataset = account
-    return ledger.paying(dataset, statement, purpose=purpose, analyst=analyst, details=details)

@@ -13,11 +13,13 @@ from types import FrameType
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import veilcube as vc
 from veilcube.curator.cube import RowList, Tally
 from veilcube.curator.ledger import Ledger
+from veilcube.curator.persons import PersonRows
 from veilcube.curator.protected.desk import Desk
 from veilcube.curator.protected.rows import PrivateRows
 from veilcube.curator.protected.table import ProtectedTable, private_view
@@ -269,6 +271,12 @@ def test_a_table_that_is_refused_or_interrupted_while_it_is_read_shows_no_row(
 # Types that hold exact values
 
 
+def _persons() -> PersonRows:
+    persons = PersonRows()
+    persons.add(pa.array(COUNTS.ravel()))
+    return persons
+
+
 def _holders(tmp_path: Path) -> list[object]:
     table = vc.protect(CUBE, ledger=f"sqlite:///{tmp_path}/budget.db", dataset="people", epsilon=1000)
     costs = rank_costs(COUNTS.sum(axis=1), 1, 1, RankMethod.PERMUTE_AND_FLIP)
@@ -276,6 +284,7 @@ def _holders(tmp_path: Path) -> list[object]:
         CUBE,
         Tally(SCHEMA, [(0, 1)], COUNTS.ravel().copy(), PrivacyUnit.row()),
         RowList(SCHEMA, [np.zeros(COUNTS[0, 0], dtype=np.uint8)] * 2, PrivacyUnit.row()),
+        _persons(),
         private_view(table).desk.rows,
         private_view(table).desk,
         table,

@@ -15,6 +15,8 @@ from .options import (
     JsonFlag as JsonFlag,
     LedgerUrl as LedgerUrl,
     MaxRows as MaxRows,
+    MeasureCap as MeasureCap,
+    MostRows as MostRows,
     NeighboursChoice as NeighboursChoice,
     Person as Person,
     ReleaseFile as ReleaseFile,

@@ -50,6 +50,23 @@ MaxRows: TypeAlias = Annotated[
     int | None,
     typer.Option("--max-rows", metavar="N", help="Keep at most N rows of each person; goes with --person."),
 ]
+MeasureCap: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--measure-cap",
+        metavar="EPSILON",
+        help="With --person: spend so much more on how many rows lie beyond --max-rows, so that answers can be about "
+        "all rows.",
+    ),
+]
+MostRows: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--most-rows",
+        metavar="N",
+        help="With --measure-cap: nobody has more than N rows, as is publicly known; ten times --max-rows unless said.",
+    ),
+]
 Strategy: TypeAlias = Annotated[
     str,
     typer.Option(

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NoReturn, SupportsIndex, final
 
 from veilcube.errors import LedgerError
-from veilcube.privacy import Currency, PrivacyStatement
+from veilcube.privacy import Currency, PrivacyStatement, SequentialEvent
 
 _SEAL = object()
 
@@ -18,8 +18,9 @@ class Receipt:
     """Proof that a charge is on disk (or that the caller chose to have no ledger); pays for one measurement only.
 
     ``charge_id`` and ``dataset`` are None on a receipt without a ledger; ``charge_id`` alone is None where what was
-    paid for other parts of a partition covers this measurement too. Receipts cannot be copied or pickled, and count
-    only in the process that got them: a second redemption anywhere would be noise that nobody paid for.
+    paid for other parts of a partition, or for a whole, covers this measurement too. Receipts cannot be copied or
+    pickled, and count only in the process that got them: a second redemption anywhere would be noise that nobody paid
+    for.
     """
 
     charge_id: int | None
@@ -59,6 +60,15 @@ class Receipt:
         if not self._unspent.acquire(blocking=False):
             raise LedgerError("this receipt is used up, since one charge pays for one measurement; charge again")
         return self.statement
+
+    def divided(self, *parts: PrivacyStatement) -> tuple["Receipt", ...]:
+        """Use the receipt up for one of each part of what it pays for: parts that together are its whole event."""
+        paid = self.statement
+        same = all((part.unit, part.neighbours) == (paid.unit, paid.neighbours) for part in parts)
+        if not same or paid.event != SequentialEvent(tuple(part.event for part in parts)):
+            raise LedgerError("the receipt pays for other parts than these; charge for the parts together")
+        self.redeem()
+        return tuple(Receipt(None, self.dataset, part, self.currency, _SEAL) for part in parts)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise LedgerError("a receipt cannot be copied or pickled, since one charge pays for one measurement")

@@ -1,4 +1,5 @@
 from .base import Mechanism as Mechanism, NoiseSampler as NoiseSampler, redeem_for as redeem_for
+from .cap import ExcessMechanism as ExcessMechanism, PersonsMechanism as PersonsMechanism
 from .grouped import GroupedTablesMechanism as GroupedTablesMechanism
 from .linear import IdentityMechanism as IdentityMechanism, LinearMechanism as LinearMechanism
 from .partition import AdaptiveMechanism as AdaptiveMechanism

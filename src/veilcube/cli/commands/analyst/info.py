@@ -21,6 +21,7 @@ LEAST_ERROR_SHOWN = 0.001
 def info(file: ReleaseFile, as_json: JsonFlag = False) -> None:
     """Show the schema, the privacy statement and the plan of a release."""
     release = open_release_file(file)
+    beyond = release.beyond_cap()
     if as_json:
         print_json(
             {
@@ -31,6 +32,7 @@ def info(file: ReleaseFile, as_json: JsonFlag = False) -> None:
                 "schema": describe_schema(release.schema),
                 "privacy": release.privacy.to_dict(),
                 "counted": release.counted,
+                "beyond_cap": None if beyond is None else beyond.to_dict(),
                 "plan": release.plan,
                 "check": release.check().to_dict(),
             }
@@ -40,6 +42,8 @@ def info(file: ReleaseFile, as_json: JsonFlag = False) -> None:
     say("", str(release.privacy))
     if release.counted is not None:
         say(release.counted)
+    if beyond is not None:
+        say(beyond.words)
     say("", _plan_words(release))
     say(f"Check: {release.check().words}")
     say(f"Made {release.record.created} with {release.record.made_with}; {release.schema.cells:,} cells.")

@@ -85,6 +85,20 @@ def query(
     guaranteed: Annotated[
         bool, typer.Option("--guaranteed", help="Give counts intervals that hold whatever the data are.")
     ] = False,
+    all_rows: Annotated[
+        bool,
+        typer.Option(
+            "--all-rows", help="Count all rows of a person, those beyond the cap too, where they were measured."
+        ),
+    ] = False,
+    spread: Annotated[
+        float | None,
+        typer.Option(
+            "--spread",
+            metavar="FACTOR",
+            help="With --all-rows: take dropped rows to be at most so many times as frequent, or rare, as kept ones.",
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a release; every answer comes with an interval.
@@ -95,17 +109,24 @@ def query(
         raise QueryError("--where needs --mean, --sum or --quantile; for a count give the condition alone")
     if not (queries or sums or means or quantile):
         raise QueryError('there is nothing to answer; write a query such as "SELECT COUNT(*)"')
+    if all_rows and (sums or means or quantile):
+        raise QueryError("--all-rows is for counts; ask --sum, --mean and --quantile without it, about the kept rows")
     release = open_release_file(file)
     how = _Manner(estimator=estimator, confidence=confidence)
     interval = "guaranteed" if guaranteed else "calibrated"
-    found = [Found(text, release.count(text, interval=interval, **how)) for text in queries or []]
+    rows = "all" if all_rows else "kept"
+    found = [
+        Found(text, release.count(text, interval=interval, rows=rows, spread=spread, **how)) for text in queries or []
+    ]
     found += _statistics(release, sums or [], means or [], quantile, where, how)
     check = release.check(estimator=estimator)
     if as_json:
         results = [{"query": row.question} | _facts(row.answer) for row in found]
         facts = {"file": str(file), "confidence": confidence, "results": results}
-        promise = {"privacy": release.privacy.to_dict(), "counted": release.counted}
-        print_json(facts | promise | {"check": check.to_dict()})
+        promise = {"privacy": release.privacy.to_dict(), "counted": release.counted, "rows": rows}
+        beyond = release.beyond_cap(estimator=estimator, confidence=confidence)
+        cap = {"beyond_cap": None if beyond is None else beyond.to_dict()}
+        print_json(facts | promise | cap | {"check": check.to_dict()})
         return
     _show(found, confidence)
     if any(IMPUTED in getattr(row.answer, "estimator", "") for row in found):
@@ -113,8 +134,17 @@ def query(
     if not check.is_good:
         say("", f"Check: {check.words}")
     say("", str(release.privacy))
-    if release.counted is not None:
-        say(release.counted)
+    for words in words_on_cap(release, estimator=estimator, confidence=confidence, all_rows=all_rows):
+        say(words)
+
+
+def words_on_cap(release: Release, *, estimator: str, confidence: float, all_rows: bool = False) -> list[str]:
+    """Return what a reader must know about rows beyond the cap, if there is one."""
+    beyond = release.beyond_cap(estimator=estimator, confidence=confidence)
+    known = [] if beyond is None else [beyond.words]
+    if all_rows and beyond is not None:
+        return ["Counts are of all rows; their intervals cover those beyond the cap.", *known]
+    return known if release.counted is None else [release.counted, *known]
 
 
 def _statistics(

@@ -17,6 +17,8 @@ from veilcube.cli.shared import (
     Force,
     JsonFlag,
     MaxRows,
+    MeasureCap,
+    MostRows,
     NeighboursChoice,
     Person,
     Rho,
@@ -76,6 +78,8 @@ def release(
     note: Annotated[
         str | None, typer.Option("--note", metavar="TEXT", help="What to remember; written into the ledger.")
     ] = None,
+    measured_cap: MeasureCap = None,
+    most_rows: MostRows = None,
     force: Force = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -109,6 +113,8 @@ def release(
                 progress=progress,
                 note=note,
                 output=out,
+                measure_cap=measured_cap,
+                most_rows=most_rows,
             )
         save_what_was_paid_for(made, out)
         _report(made, out, as_json)
@@ -181,9 +187,13 @@ def _report(made: Release, out: Path, as_json: bool) -> None:
         facts = {"out": str(out), "bytes": size, "cells": made.schema.cells}
         cost = {**_cost(made.privacy), "charged_to": made.privacy.charged_to}
         advice = {"note": note, "warning": warning}
-        print_json(facts | cost | advice | {"privacy": made.privacy.to_dict(), "plan": made.plan})
+        measured = {"cap": None if made.record.cap is None else made.record.cap.to_dict()}
+        print_json(facts | cost | advice | measured | {"privacy": made.privacy.to_dict(), "plan": made.plan})
         return
     say(f"Wrote {out}: {made.schema.cells:,} cells, {show_size(size)}; {_noise_of(made)}.", "", str(made.privacy))
+    # A model of the whole table takes long to fit; those who ask the release see the share of rows soon enough.
+    if made.record.cap is not None and not made.has_model:
+        say(str(made.beyond_cap()))
     if warning is not None:
         say(f"Warning: {warning}")
     if note is not None:
