@@ -10,6 +10,7 @@ from .history import (
     judge_rows as judge_rows,
     read_history as read_history,
 )
+from .opening import open as open, open_release as open_release
 from .quantile import DateAnswer as DateAnswer
 from .refine import (
     Fact as Fact,
@@ -21,7 +22,7 @@ from .refine import (
     refine_release as refine_release,
     refinement_privacy as refinement_privacy,
 )
-from .release import Release as Release, open as open, open_release as open_release
+from .release import Release as Release
 from .report import REPORT_FILES as REPORT_FILES
 from .study import posterior as posterior, walsh_hadamard as walsh_hadamard
 from .synthesis import format_for as format_for

@@ -43,7 +43,7 @@ from veilcube.query import (
     read_query,
     read_question,
 )
-from veilcube.record import History, ReleaseRecord, open_record
+from veilcube.record import History, ReleaseRecord
 from veilcube.schema import Bins, Ordinal, Region, Schema, attributes_as_html
 from veilcube.system import read_kind, show
 
@@ -91,6 +91,11 @@ class Release(CapAnswers, Exports, Reports):
         return f"{counted} How many those are was measured, so that answers can also be given for all rows."
 
     @property
+    def refinement(self) -> Mapping[str, object] | None:
+        """The known facts that its answers obey, as plain data; None but for a refined release."""
+        return None
+
+    @property
     def has_model(self) -> bool:
         """Whether a model of the whole table answers it, from which rows can be drawn: on grouped tables."""
         return LatentClasses().can_read(self._telling)
@@ -99,6 +104,11 @@ class Release(CapAnswers, Exports, Reports):
     def answered(self) -> History:
         """Every measurement as a linear query with its noisy value: what models learn from."""
         return History.of_release(self._record)
+
+    @property
+    def drawn_from(self) -> History:
+        """What a model of all rows is fitted to before synthetic rows are drawn from it."""
+        return self.answered
 
     @cached_property
     def _words(self) -> str:
@@ -361,18 +371,7 @@ class Release(CapAnswers, Exports, Reports):
         return Answers(*arrays, confidence, self._words, axes or {}, found.estimator or self._chosen[asked].name)
 
 
-def open_release(path: str | Path) -> Release:
-    """Open a release file; it may come from anybody."""
-    opened = Release(open_record(path))
-    _log.info("opened %s: %r", path, opened)
-    return opened
-
-
 def _is_guaranteed(interval: str) -> bool:
     if not isinstance(interval, str) or interval not in ("calibrated", "guaranteed"):
         raise QueryError(f"the interval must be 'calibrated' or 'guaranteed', not {show(interval)}")
     return interval == "guaranteed"
-
-
-# What users call it: veilcube.open.
-open = open_release

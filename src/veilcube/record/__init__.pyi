@@ -22,6 +22,7 @@ from .questions import (
     Question as Question,
     linear_queries as linear_queries,
     region_from_data as region_from_data,
+    region_to_data as region_to_data,
     shortened as shortened,
 )
 from .record import ReleaseRecord as ReleaseRecord

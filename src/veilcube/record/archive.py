@@ -38,9 +38,11 @@ from veilcube.record.zarr_format import (
 from veilcube.system import Floats, atomic_file, available_memory, format_bytes
 
 FORMAT = "veilcube-release"
-# 2 has tables for other programs beside what was measured; a file without them is written as 1.
-FORMAT_VERSION = 2
+# 2 has tables for other programs beside what was measured; 3 has known facts that its answers obey, which no program
+# may leave out. A file is written as the first version that has what it holds.
+FORMAT_VERSION = 3
 MANIFEST_NAME = "veil.json"
+KNOWN_FACTS = "known_facts"
 
 _OWN_KEYS = {"format", "format_version", "tables"}
 _ESTIMATES = "cells"
@@ -199,7 +201,9 @@ def _encode_documents(
         raise ReleaseFileError(f"the manifest may not set {', '.join(sorted(_OWN_KEYS))}; leave them to write_archive")
     head: dict[str, object] = {"format": FORMAT, "format_version": 1}
     if readings is not None:
-        head |= {"format_version": FORMAT_VERSION, "tables": list(readings.tables)}
+        head |= {"format_version": 2, "tables": list(readings.tables)}
+    if KNOWN_FACTS in manifest:
+        head["format_version"] = 3
     attributes: dict[str, JsonValue] = {} if readings is None else {_ESTIMATES: readings.beside}
     try:
         documents = {MANIFEST_NAME: dump_json({**head, **manifest})}
@@ -243,6 +247,8 @@ def _read_manifest(descriptor: int, entries: Mapping[str, Entry]) -> tuple[dict[
     version = manifest.get("format_version")
     if type(version) is not int or version < 1:
         raise ValueError(f"its {MANIFEST_NAME} has no format version")
+    if (KNOWN_FACTS in manifest) != (version == 3) and version <= FORMAT_VERSION:
+        raise ValueError(f"its {MANIFEST_NAME} has known facts in a format that has none, or none where they belong")
     tables = manifest.get("tables", []) if version > 1 else []
     if not isinstance(tables, list) or not all(
         isinstance(name, str) and _TABLE_NAME.fullmatch(name) for name in tables

@@ -17,7 +17,7 @@ from veilcube.errors import ReleaseFileError, VeilcubeError
 from veilcube.laws import Noise, read_noise
 from veilcube.operators import Operator, read_operator
 from veilcube.privacy import PrivacyStatement
-from veilcube.record.archive import OtherReadings, read_archive, require_writable, write_archive
+from veilcube.record.archive import KNOWN_FACTS, OtherReadings, read_archive, require_writable, write_archive
 from veilcube.record.cap import MeasuredCap
 from veilcube.record.measurement import NoisyMeasurement
 from veilcube.record.record import LARGEST_SUM, ReleaseRecord
@@ -31,10 +31,12 @@ _ROOM_FOR_CHARGE = "x" * 16_384
 def save_record(record: ReleaseRecord, path: str | Path, readings: OtherReadings | None = None) -> None:
     """Write a record to ``path``, whole or not at all, with what other programs read beside it."""
     parts = [(part.operator, part.noise) for part in record.measurements]
+    manifest = _manifest(record.schema, record.statement, parts, record.plan, record.created, record.made_with)
+    if record.known_facts is not None:
+        manifest[KNOWN_FACTS] = dict(record.known_facts)
     write_archive(
         _read_path(path),
-        _manifest(record.schema, record.statement, parts, record.plan, record.created, record.made_with)
-        | ({} if record.cap is None else {"cap": record.cap.to_dict()}),
+        manifest | ({} if record.cap is None else {"cap": record.cap.to_dict()}),
         {name: array for i, part in enumerate(record.measurements) for name, array in _arrays(i, part).items()},
         dimensions=_dimensions([part.operator for part in record.measurements]),
         readings=readings,
@@ -88,7 +90,7 @@ def open_record(path: str | Path) -> ReleaseRecord:
             for i, (operator, noise) in enumerate(draft.parts)
         )
         facts = (draft.schema, draft.statement, measurements, draft.plan, draft.created, draft.made_with)
-        return ReleaseRecord(*facts, draft.cap)
+        return ReleaseRecord(*facts, draft.cap, draft.known_facts)
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ class _Draft:
     created: str
     made_with: str
     cap: MeasuredCap | None
+    known_facts: Mapping[str, object] | None
 
 
 def _read_draft(manifest: Mapping[str, object]) -> _Draft:
@@ -120,6 +123,7 @@ def _read_draft(manifest: Mapping[str, object]) -> _Draft:
         created=str(manifest["created"]),
         made_with=str(manifest["made_with"]),
         cap=MeasuredCap.from_dict(_mapping(manifest["cap"])) if "cap" in manifest else None,
+        known_facts=_mapping(manifest[KNOWN_FACTS]) if KNOWN_FACTS in manifest else None,
     )
 
 

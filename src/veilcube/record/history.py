@@ -156,6 +156,10 @@ class History:
     def of_release(cls, record: ReleaseRecord, *, most_rows: int = MOST_ROWS) -> "History":
         """Return every measurement of a release as a query with its answer and the exact variance of its noise."""
         read_kind(record, ReleaseRecord, "a history is read from the record of a release, release.record")
+        if record.known_facts is not None:
+            raise QueryError(
+                "the record of a refined release holds facts besides measurements; learn from the release itself"
+            )
         most_rows = read_whole(most_rows, "most_rows", 1)
         parts = []
         for measurement in drop_superseded(record.measurements):

@@ -39,7 +39,8 @@ class ReleaseRecord:
 
     ``plan`` is the plan as plain data (strategy, epsilon, expected error), kept so that a reader can see what was
     promised before the budget was spent. ``created`` is a UTC time in ISO form. ``cap`` is what was measured of
-    the rows beyond the cap on rows of a person, if anything was.
+    the rows beyond the cap on rows of a person, if anything was. ``known_facts`` are what a refined release was
+    refined with, as plain data that the analyst's side reads.
     """
 
     schema: Schema
@@ -49,6 +50,7 @@ class ReleaseRecord:
     created: str
     made_with: str
     cap: MeasuredCap | None = None
+    known_facts: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         if not self.measurements:

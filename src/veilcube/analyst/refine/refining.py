@@ -20,6 +20,7 @@ from veilcube.analyst.refine.answers import (
     impose_equalities,
     impose_inequalities,
     independent_rows,
+    judge_answers,
     nearest_integers,
     reach_own,
     read_answers,
@@ -28,13 +29,15 @@ from veilcube.analyst.refine.facts import (
     Constraints,
     FactSource,
     FactSystem,
+    FactTest,
     KnownCounts,
     ReleaseConstraints,
     contradicting_facts,
     implied_ranges,
     read_facts,
 )
-from veilcube.analyst.refine.release import RefinedRelease, refine_release
+from veilcube.analyst.refine.release import RefinedRelease
+from veilcube.analyst.refine.whole_release import refine_release
 from veilcube.analyst.release import Release
 from veilcube.errors import QueryError
 from veilcube.query import read_confidence
@@ -50,6 +53,7 @@ def refine(
     c: ArrayLike | None = None,
     counts: bool | None = None,
     source: FactSource = "unstated",
+    counted_rows: bool = False,
 ) -> RefinedRelease: ...
 
 
@@ -81,6 +85,7 @@ def refine(
     counts: bool | None = None,
     integers: bool = False,
     source: FactSource = "unstated",
+    counted_rows: bool = False,
 ) -> Refined | RefinedRelease:
     """Return the answers moved as little as their noise calls for, so that they obey every fact.
 
@@ -95,7 +100,11 @@ def refine(
     facts are known from. Answers that were refined before keep their facts and start from the values before those.
 
     A release is refined whole: facts are sentences over ``total`` and ``count(condition)``, mappings from conditions to
-    counts, or ``B`` (a workload, or the attributes of a marginal) and ``c`` (its known counts).
+    counts, or ``B`` (a workload, or the attributes of a marginal) and ``c`` (its known counts). A release with a cap
+    per person takes a total only with ``counted_rows``, which says that it is of the rows that were counted.
+
+    ``fact_test`` of what is returned tells whether the facts fit the noise; a warning names those that are 4 standard
+    errors off.
 
     >>> refined = refine({"A": 31.5, "B": 52.25}, "A + B = 80", covariance=[2.0, 2.0])
     >>> refined.value.tolist(), refined.stddev.tolist()
@@ -108,14 +117,14 @@ def refine(
             raise QueryError(
                 "a release brings its own noise and names, and whole cells are not offered; leave those out"
             )
-        return refine_release(
-            values,
-            constraints,
-            cast("KnownCounts | None", B),
-            c,
-            source=source,
-            counts=counts is not False,
+        known = cast("KnownCounts | None", B)
+        whole = refine_release(
+            values, constraints, known, c, source=source, counts=counts is not False, counted_rows=counted_rows
         )
+        whole.fact_test.warn()
+        return whole
+    if read_flag(counted_rows, "counted_rows"):
+        raise QueryError("counted_rows is about releases with a cap per person; leave it out")
     noisy = read_answers(values, covariance, names)
     system = read_facts(
         noisy.names, cast("Constraints | None", constraints), cast("ArrayLike | None", B), c, source=source
@@ -124,21 +133,26 @@ def refine(
         system = noisy.known.join(system)
     is_new = _check_facts(system, constraints is not None if counts is None else counts)
     used = system.take(is_new)
-    moved, value = _nearest(noisy, used)
+    moved, nearest = _nearest(noisy, used)
+    found = judge_answers(noisy, used, moved, nearest)
+    value = nearest.value
     if integers:
         value = nearest_integers(value, np.sqrt((noisy.factor**2).sum(axis=1)), used)
-    return _report(noisy, moved, value, system, is_new, confidence)
+    refined = _report(noisy, moved, value, system, is_new, confidence, found)
+    if found is not None:
+        found.warn()
+    return refined
 
 
-def _nearest(noisy: NoisyAnswers, used: FactSystem) -> tuple[Nearest, Floats]:
-    """Return the answers under the equalities with their covariance, and the values that obey the inequalities too."""
+def _nearest(noisy: NoisyAnswers, used: FactSystem) -> tuple[Nearest, Nearest]:
+    """Return the answers under the equalities with their covariance, and the nearest that obey the inequalities too."""
     equal = used.take(used.is_equality)
     moved = impose_equalities(noisy.value, noisy.factor, equal.weights, equal.constants)
     _check_reachable(equal, moved)
     bounded = used.take(~used.is_equality)
     nearest = impose_inequalities(moved.value, moved.factor, bounded.weights, bounded.constants, noisy.value)
     _check_reachable(bounded, nearest)
-    return moved, nearest.value
+    return moved, nearest
 
 
 def _check_facts(system: FactSystem, are_counts: bool) -> NDArray[np.bool_]:
@@ -184,7 +198,13 @@ def _check_reachable(system: FactSystem, nearest: Nearest) -> None:
 
 
 def _report(
-    noisy: NoisyAnswers, moved: Nearest, value: Floats, system: FactSystem, is_new: NDArray[np.bool_], confidence: float
+    noisy: NoisyAnswers,
+    moved: Nearest,
+    value: Floats,
+    system: FactSystem,
+    is_new: NDArray[np.bool_],
+    confidence: float,
+    found: FactTest | None,
 ) -> Refined:
     used, redundant = system.take(is_new), system.take(~is_new)
     before = (noisy.factor**2).sum(axis=1)
@@ -216,6 +236,7 @@ def _report(
         facts=tuple(dict.fromkeys(used.facts)),
         redundant=tuple(dict.fromkeys(redundant.facts)),
         unrefined=Unrefined(noisy.value, noisy.factor, noisy.is_noise_known, noisy.privacy, system),
+        fact_test=found,
     )
 
 

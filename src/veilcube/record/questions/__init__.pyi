@@ -1,3 +1,3 @@
-from .canonical_region import region_from_data as region_from_data
+from .canonical_region import region_from_data as region_from_data, region_to_data as region_to_data
 from .moment import Moment as Moment, linear_queries as linear_queries
 from .question import Question as Question, shortened as shortened

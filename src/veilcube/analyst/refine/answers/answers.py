@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veilcube.analyst.refine.facts import Fact, FactSystem, read_numbers
+from veilcube.analyst.refine.facts import Fact, FactSystem, FactTest, read_numbers
 from veilcube.errors import CapacityError, QueryError
 from veilcube.privacy import join_promises
 from veilcube.query import Answer, Answers
@@ -35,7 +35,8 @@ class Refined(Answers):
     the answers before them, and the intervals too, less what the facts rule out. Where no covariance was known they and
     the intervals are NaN, but ``variance_ratio`` (refined over unrefined variance of each answer) is right. ``facts``
     are the ones that said something new, ``redundant`` those that followed from the others. Refined again they start
-    from the answers they were made from, ``unrefined``, and keep every fact.
+    from the answers they were made from, ``unrefined``, and keep every fact. ``fact_test`` tells whether the facts fit
+    the noise, None where the noise is not known.
     """
 
     names: tuple[str, ...]
@@ -44,6 +45,7 @@ class Refined(Answers):
     facts: tuple[Fact, ...] = ()
     redundant: tuple[Fact, ...] = ()
     unrefined: Unrefined | None = field(default=None, repr=False)
+    fact_test: FactTest | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,11 +19,17 @@ def half_widths(before: Floats, after: Floats, confidence: float) -> Floats:
     ``before`` and ``after`` are factors of the covariance. Where the noises depend on each other (``before``
     is not diagonal) their weights are not known: normal noise.
     """
-    if before.shape[0] != before.shape[1] or np.count_nonzero(before - np.diag(np.diagonal(before))):
+    if not are_independent(before):
         return np.full(len(before), normal_quantile(confidence))
     second = np.square(after).sum(axis=1)
     shares = np.square(after) / np.where(second > 0, second, 1.0)[:, np.newaxis]
     return laplace_sum_deviations(np.square(shares).sum(axis=1), confidence)
+
+
+def are_independent(factor: Floats) -> bool:
+    """Whether a factor of a covariance is that of independent noises: diagonal."""
+    is_square = factor.shape[0] == factor.shape[1]
+    return is_square and not np.count_nonzero(factor - np.diag(np.diagonal(factor)))
 
 
 def reach_own(

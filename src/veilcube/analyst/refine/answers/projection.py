@@ -9,7 +9,7 @@ Hundreds of facts are left to Clarabel's interior point where that extra is inst
 tolerance, so its prices only tell which facts bind: prices far below the largest are those of facts with room to spare.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -64,11 +64,16 @@ _MOST_POLISHED = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """The nearest point and a factor of its covariance; or the facts that the answers, where exact, cannot obey."""
+    """The nearest point and a factor of its covariance; or the facts that the answers, where exact, cannot obey.
+
+    ``squared_distance`` is how far it was moved in the metric of the noise, by ``bound`` independent facts.
+    """
 
     value: Floats
     factor: Floats
     unreachable: tuple[int, ...] = ()
+    squared_distance: float = 0.0
+    bound: int = 0
 
 
 def impose_equalities(value: Floats, factor: Floats, rows: Floats, constants: Floats) -> Nearest:
@@ -83,9 +88,11 @@ def impose_equalities(value: Floats, factor: Floats, rows: Floats, constants: Fl
         return Nearest(value, factor, found.contradiction)
     if not found.kept:
         return Nearest(value, factor)
-    step = solve_triangular(found.triangle, missing[list(found.kept)], lower=True) @ found.basis
+    along = solve_triangular(found.triangle, missing[list(found.kept)], lower=True)
+    step = along @ found.basis
     remaining = factor - (factor @ found.basis.T) @ found.basis
-    return Nearest(value + factor @ step, remaining)
+    distance = float(along @ along)
+    return Nearest(value + factor @ step, remaining, squared_distance=distance, bound=len(found.kept))
 
 
 def impose_inequalities(
@@ -111,11 +118,12 @@ def impose_inequalities(
     binding = movable[prices > 0]
     if step is None:
         return Nearest(value, factor, tuple(binding.tolist()))
+    found = Nearest(value + factor @ step, factor, squared_distance=float(step @ step), bound=len(binding))
     if len(binding) > _MOST_POLISHED:
-        return Nearest(value + factor @ step, factor)
+        return found
     polished = impose_equalities(value, factor, rows[binding], bounds[binding])
     is_better = not polished.unreachable and (rows @ polished.value - bounds <= slack).all()
-    return Nearest(polished.value if is_better else value + factor @ step, factor)
+    return replace(polished, factor=factor) if is_better else found
 
 
 def _least_distance(slopes: Floats, needed: Floats) -> tuple[Floats | None, Floats]:

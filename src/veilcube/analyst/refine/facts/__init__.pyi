@@ -1,4 +1,5 @@
 from .boxes import AxisSets as AxisSets, Boxes as Boxes, BoxSums as BoxSums
+from .fact_test import FactDeviation as FactDeviation, FactTest as FactTest, judge_facts as judge_facts
 from .facts import (
     Constraints as Constraints,
     Fact as Fact,
@@ -8,6 +9,7 @@ from .facts import (
     read_numbers as read_numbers,
 )
 from .feasibility import contradicting_facts as contradicting_facts, implied_ranges as implied_ranges
+from .given_facts import GivenFacts as GivenFacts, exact_history as exact_history
 from .release_facts import (
     KnownCounts as KnownCounts,
     ReleaseConstraints as ReleaseConstraints,

@@ -106,7 +106,7 @@ def read_release_facts(
     """Return the facts of sentences and of many known counts, in this order; ``source`` is that of unmarked ones."""
     parts = []
     if constraints is not None:
-        parts.append(_read_sentences(schema, _as_facts(constraints, source)))
+        parts.append(_read_sentences(schema, as_facts(constraints, source)))
     if known is not None:
         parts.append(_read_known(schema, known, values, source))
     elif values is not None:
@@ -130,7 +130,8 @@ def join_facts(schema: Schema, parts: Sequence[ReleaseFacts]) -> ReleaseFacts:
     )
 
 
-def _as_facts(constraints: ReleaseConstraints, source: FactSource) -> list[Fact]:
+def as_facts(constraints: ReleaseConstraints, source: FactSource) -> list[Fact]:
+    """Return facts as they may be given, as a list of sentences with their sources."""
     if isinstance(constraints, str | Fact | Mapping):
         constraints = [constraints]
     if not isinstance(constraints, Iterable) or isinstance(constraints, np.ndarray):
@@ -216,13 +217,29 @@ def _of_workload(schema: Schema, workload: Workload, counts: Floats, source: Fac
             f"c must have one known count per query of B ({len(workload):,}), not the shape {counts.shape}"
         )
     _check_number(len(workload))
-    rows = range(len(workload))
-    if workload.regions or (workload.high < workload.low).any():
-        everything = [_region_of_row(schema, workload, row) for row in rows]
-        sums = BoxSums.of_regions(schema.shape, everything)
-    else:
-        sums = BoxSums(Boxes(schema.shape, workload.low, workload.high))
-    return _equal_to(sums, counts, [f"query {row}" for row in rows], source)
+    if not is_of_blocks(workload):
+        return facts_of_regions(schema, regions_of(schema, workload), counts, source)
+    sums = BoxSums(Boxes(schema.shape, workload.low, workload.high))
+    return _equal_to(sums, counts, _query_names(len(workload)), source)
+
+
+def is_of_blocks(workload: Workload) -> bool:
+    """Whether every query of a workload is one block with cells."""
+    return not workload.regions and not (workload.high < workload.low).any()
+
+
+def regions_of(schema: Schema, workload: Workload) -> list[Region]:
+    """Return the queries of a workload as regions."""
+    return [_region_of_row(schema, workload, row) for row in range(len(workload))]
+
+
+def facts_of_regions(schema: Schema, regions: Sequence[Region], counts: Floats, source: FactSource) -> ReleaseFacts:
+    """Return the known counts of regions, called by their places in the workload that they come from."""
+    return _equal_to(BoxSums.of_regions(schema.shape, regions), counts, _query_names(len(regions)), source)
+
+
+def _query_names(queries: int) -> list[str]:
+    return [f"query {row}" for row in range(queries)]
 
 
 def _region_of_row(schema: Schema, workload: Workload, row: int) -> Region:

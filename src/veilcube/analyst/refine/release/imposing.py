@@ -135,13 +135,17 @@ def _solved(ridged: Floats, needed: Floats) -> Floats | None:
 MOST_INEQUALITIES = 2_000
 _NO_NOISE = 1e-11
 _DETERMINED = 1e-9
+# Relative to the largest price: what is left of a bound that does not bind.
+_NO_PRICE = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
 class Imposed:
     """Cells under the equalities and, with inequalities, those that obey them too; and what was used.
 
-    ``known`` and ``factored`` are the independent equalities and the factor of their covariance.
+    ``known`` and ``factored`` are the independent equalities and the factor of their covariance. The cells were moved
+    by ``squared_distance`` in the metric of the noise, by ``bound`` independent facts; ``binding`` tells which
+    inequalities among the used facts are among these.
     """
 
     known: BoxSums
@@ -150,6 +154,22 @@ class Imposed:
     moved_cells: Floats | None
     used: ReleaseFacts
     redundant: ReleaseFacts
+    squared_distance: float
+    binding: NDArray[np.bool_]
+
+    @property
+    def bound(self) -> int:
+        """How many independent facts moved the cells."""
+        return len(self.known) + int(np.count_nonzero(self.binding))
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    """Cells that obey upper bounds, how far they were moved, and which bounds have a price."""
+
+    cells: Floats
+    squared_distance: float
+    is_binding: NDArray[np.bool_]
 
 
 def impose_facts(covariance: CellMetric, cells: Floats, facts: ReleaseFacts) -> Imposed:
@@ -161,14 +181,17 @@ def impose_facts(covariance: CellMetric, cells: Floats, facts: ReleaseFacts) -> 
         )
     kept, factored = _independent(covariance, facts, equal)
     known = facts.take(kept)
-    refined = _impose_equalities(covariance, cells, known, factored)
+    refined, distance = _impose_equalities(covariance, cells, known, factored)
+    is_binding = np.zeros(len(facts), dtype=np.bool_)
     moved = None
     if len(bounded):
         slack = _slack(np.maximum(np.abs(cells), np.abs(refined)), facts.take(bounded))
-        moved = _impose_inequalities(covariance, refined, known.sums, factored, facts.take(bounded), slack)
+        found = _impose_inequalities(covariance, refined, known.sums, factored, facts.take(bounded), slack)
+        moved, is_binding[bounded] = found.cells, found.is_binding
+        distance += found.squared_distance
     used = np.sort(np.concatenate([kept, bounded]))
     redundant = facts.take(np.setdiff1d(equal, kept))
-    return Imposed(known.sums, factored, refined, moved, facts.take(used), redundant)
+    return Imposed(known.sums, factored, refined, moved, facts.take(used), redundant, distance, is_binding[used])
 
 
 def _independent(covariance: CellMetric, facts: ReleaseFacts, equal: Integers) -> tuple[Integers, FactoredFacts]:
@@ -208,13 +231,17 @@ def _deviations(covariance: CellMetric, sums: BoxSums) -> Floats:
     return np.where(found <= np.sqrt(_NO_NOISE) * (abs(sums.shares) @ of_boxes), 0.0, found)
 
 
-def _impose_equalities(covariance: CellMetric, cells: Floats, known: ReleaseFacts, factored: FactoredFacts) -> Floats:
+def _impose_equalities(
+    covariance: CellMetric, cells: Floats, known: ReleaseFacts, factored: FactoredFacts
+) -> tuple[Floats, float]:
+    """Return the nearest cells that obey the equalities, and the squared distance to them."""
     refined = cells
+    along = factored.halve(known.constants - known.sums.values(BlockSums(cells), cells))
     # The second pass takes away what rounding left of the first.
     for _ in range(2 if len(known) else 0):
         missing = known.constants - known.sums.values(BlockSums(refined), refined)
         refined = refined + covariance.spread(known.sums.spread(factored.solve(missing)))
-    return refined
+    return refined, float(along @ along)
 
 
 def _impose_inequalities(
@@ -224,7 +251,7 @@ def _impose_inequalities(
     factored: FactoredFacts,
     bounded: ReleaseFacts,
     slack: Floats,
-) -> Floats:
+) -> _Moved:
     """Return the nearest cells that obey the bounds too: a program over the bounded sums and their covariance C.
 
     With G, K and C' the covariances of the equalities, between both, and of the bounded sums, C = C' - K'G^-1 K. Moving
@@ -233,7 +260,7 @@ def _impose_inequalities(
     """
     excess = bounded.sums.values(BlockSums(cells), cells) - bounded.constants
     if not (excess > slack).any():
-        return cells
+        return _Moved(cells, 0.0, np.zeros(len(bounded), dtype=np.bool_))
     with_facts = between(covariance, bounded.sums, known).T
     halves = factored.halve(with_facts)
     remaining = between(covariance, bounded.sums, bounded.sums)
@@ -242,12 +269,15 @@ def _impose_inequalities(
     is_fixed = np.diag(remaining) <= _DETERMINED * own
     _refuse_unreachable(bounded, np.flatnonzero(is_fixed & (excess > slack)).tolist())
     free = np.flatnonzero(~is_fixed)
-    found = prices_of_bounds((remaining + remaining.T)[np.ix_(free, free)] / 2, excess[free])
+    remaining = (remaining + remaining.T)[np.ix_(free, free)] / 2
+    found = prices_of_bounds(remaining, excess[free])
     _refuse_unreachable(bounded, free[list(found.unreachable)].tolist())
     prices = np.zeros(len(bounded))
     prices[free] = -found.values
     weights = bounded.sums.spread(prices) - known.spread(factored.solve(with_facts @ prices))
-    return np.asarray(cells + covariance.spread(weights))
+    distance = float(found.values @ remaining @ found.values)
+    is_binding = prices < _NO_PRICE * prices.min()
+    return _Moved(cells + covariance.spread(weights), distance, is_binding)
 
 
 def _slack(sizes: Floats, bounded: ReleaseFacts) -> Floats:

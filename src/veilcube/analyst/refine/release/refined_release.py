@@ -5,50 +5,41 @@ its cells. There the posterior means are moved in the metric of their standard d
 answers obey the facts, and no variance is claimed to be smaller, except for what the facts tell for certain.
 """
 
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from veilcube.analyst.estimate import (
-    AdaptiveEstimate,
-    AdjustedEstimate,
-    Estimate,
-    Estimates,
-    Guarantee,
-    LeastSquares,
-    LinearEstimate,
-    Posterior,
-    is_adaptive,
-)
+from veilcube.analyst.estimate import AdjustedEstimate, Estimate, Estimates, Guarantee
+from veilcube.analyst.history import MaxEntropy
 from veilcube.analyst.refine.facts import (
     Boxes,
     BoxSums,
     Fact,
-    FactSource,
-    KnownCounts,
-    RefinedStatement,
-    ReleaseConstraints,
+    FactTest,
+    GivenFacts,
     ReleaseFacts,
+    exact_history,
     join_facts,
-    read_release_facts,
 )
-from veilcube.analyst.refine.privacy import check_facts
 from veilcube.analyst.refine.release.amended import AmendedEstimate, Questions
-from veilcube.analyst.refine.release.chosen_regions import ChosenRegions
-from veilcube.analyst.refine.release.count_feasibility import impossible_facts
-from veilcube.analyst.refine.release.covariance import CellCovariance, covariance_of, variances
-from veilcube.analyst.refine.release.imposing import Imposed, impose_facts
-from veilcube.analyst.refine.release.ranges import FactRanges
-from veilcube.analyst.refine.release.refined_answers import NOTHING_LEFT, RefinedAnswers, explained_variances
+from veilcube.analyst.refine.release.covariance import variances
+from veilcube.analyst.refine.release.imposing import Imposed
+from veilcube.analyst.refine.release.refined_answers import NOTHING_LEFT, explained_variances
 from veilcube.analyst.release import Release
-from veilcube.errors import CapacityError, QueryError, ReleaseFileError
+from veilcube.analyst.synthesis import read_number_of_rows, read_target
+from veilcube.errors import QueryError
 from veilcube.operators import BlockSums
-from veilcube.record import ReleaseRecord
-from veilcube.system import Floats
+from veilcube.record import History, ReleaseRecord
+from veilcube.system import Floats, read_flag
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CELLS_AT_ONCE = 1 << 15
 _LEAST_SHARE = 1e-3
@@ -115,7 +106,41 @@ def staged_tree_estimate(posterior: Estimate, metric: IndependentCells, imposed:
     return AmendedEstimate(AdjustedEstimate(posterior, cells.copy()), Certainty(metric, imposed).amend)
 
 
-MOST_CELLS = 1 << 26
+@dataclass(frozen=True, eq=False)
+class ImposedFacts:
+    """Facts as they were imposed, with those of the schema; the estimate that answers; whether the facts fit."""
+
+    imposed: Imposed
+    estimate: Estimate
+    test: FactTest
+    of_schema: frozenset[Fact]
+
+    def told(self, rows: ReleaseFacts) -> tuple[Fact, ...]:
+        """Return the facts of some rows, each once, without those that the schema tells."""
+        return tuple(fact for fact in dict.fromkeys(rows.facts) if fact not in self.of_schema)
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How facts are meant: of ``counts``, never negative; of the ``counted_rows`` alone where a cap leaves some out."""
+
+    counts: bool = True
+    counted_rows: bool = False
+
+    def beside(self, earlier: "Manner") -> "Manner":
+        """Return how facts are meant together with those of an earlier refinement."""
+        return Manner(self.counts and earlier.counts, self.counted_rows or earlier.counted_rows)
+
+    def to_data(self) -> dict[str, object]:
+        """Return plain data to rebuild it from."""
+        return {"counts": self.counts, "counted_rows": self.counted_rows}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, object]) -> "Manner":
+        """Rebuild from ``to_data``; the data may have been changed by anybody."""
+        return cls(read_flag(data["counts"], "counts"), read_flag(data["counted_rows"], "counted_rows"))
+
+
 ESTIMATOR = "refined"
 
 
@@ -123,25 +148,46 @@ class RefinedRelease(Release):
     """A release whose answers obey known facts; every question of a release can be asked.
 
     ``facts`` are the ones that said something new, ``redundant`` those that followed from the others, ``unrefined`` is
-    the release as it was. Its one estimator, refined least squares, is unbiased with exact variances under equalities;
-    inequalities move the values, and the intervals stay those before them, widened to hold the value and cut where no
-    counts obey the facts. On a staged tree the posterior is moved, and its intervals are cut.
+    the release as it was, and ``fact_test`` tells whether the facts fit what was measured. Its one estimator, refined
+    least squares, is unbiased with exact variances under equalities; inequalities move the values, and the intervals
+    stay those before them, widened to hold the value and cut where no counts obey the facts. On a staged tree the
+    posterior is moved, and its intervals are cut.
     """
 
     def __init__(
-        self, unrefined: Release, rows: ReleaseFacts, imposed: Imposed, estimate: Estimate, record: ReleaseRecord
+        self,
+        unrefined: Release,
+        given: Sequence[GivenFacts],
+        manner: Manner,
+        imposed: ImposedFacts,
+        record: ReleaseRecord,
     ) -> None:
         super().__init__(record)
-        self._unrefined, self._rows, self._imposed = unrefined, rows, imposed
-        self._chosen = dict.fromkeys(("best", ESTIMATOR), _Course(estimate))
+        self._unrefined, self._given, self._manner, self._imposed = unrefined, tuple(given), manner, imposed
+        self._chosen = dict.fromkeys(("best", ESTIMATOR), _Course(imposed.estimate))
+
+    @cached_property
+    def answered(self) -> History:
+        """Every measurement as a linear query with its noisy value, and the facts that are equalities as exact answers.
+
+        What models learn from; they know no inequalities, so these are left out, with a warning.
+        """
+        if not self.rows.is_equality.all():
+            warnings.warn(
+                "a history has no inequalities: it holds the measurements and the facts that are equalities",
+                stacklevel=3,
+            )
+        return self._history(self._imposed.imposed.used.is_equality)
 
     @property
-    def answered(self) -> NoReturn:
-        """Refused: a history would lose the facts."""
-        raise QueryError(
-            "a refined release holds facts besides measurements, and history would lose them; give its .unrefined, "
-            "and facts as total=... or as a veilcube.History whose variances are 0"
-        )
+    def drawn_from(self) -> History:
+        """What synthetic rows are drawn from: as ``answered``, with the inequalities that bind as equalities."""
+        return self._history(self._imposed.imposed.used.is_equality | self._imposed.imposed.binding)
+
+    def _history(self, exact: NDArray[np.bool_]) -> History:
+        measured = History.of_release(replace(self.record.telling, known_facts=None))
+        facts = self._imposed.imposed.used.take(np.flatnonzero(exact))
+        return History.merge(measured, exact_history(self.schema, facts)) if len(facts) else measured
 
     @property
     def unrefined(self) -> Release:
@@ -151,28 +197,62 @@ class RefinedRelease(Release):
     @property
     def facts(self) -> tuple[Fact, ...]:
         """The facts that said something new."""
-        return tuple(dict.fromkeys(self._imposed.used.facts))
+        return self._imposed.told(self._imposed.imposed.used)
 
     @property
     def redundant(self) -> tuple[Fact, ...]:
         """The facts that followed from others."""
-        return tuple(dict.fromkeys(self._imposed.redundant.facts))
+        return self._imposed.told(self._imposed.imposed.redundant)
+
+    @property
+    def fact_test(self) -> FactTest:
+        """Whether the facts fit what was measured, and how far each is off."""
+        return self._imposed.test
+
+    @property
+    def refinement(self) -> Mapping[str, object]:
+        """The facts and their sources, which of them followed from others, and the test of them, as plain data."""
+        return {
+            "facts": [{"sentence": fact.sentence, "source": fact.source} for fact in self.facts],
+            "redundant": [fact.sentence for fact in self.redundant],
+            "fact_test": self.fact_test.to_dict(),
+        }
+
+    @property
+    def given(self) -> tuple[GivenFacts, ...]:
+        """All facts as they were given."""
+        return self._given
+
+    @property
+    def manner(self) -> Manner:
+        """How the facts are meant."""
+        return self._manner
 
     @property
     def rows(self) -> ReleaseFacts:
         """All facts that were given, as sums of cells."""
-        return self._rows
+        return join_facts(self.schema, [part.rows for part in self._given])
 
     def __repr__(self) -> str:
         known = f"{len(self.facts):,} known {'fact' if len(self.facts) == 1 else 'facts'}"
         return f"Refined{super().__repr__().removesuffix(')')} Refined with {known}.)"
 
-    def save(self, path: str | Path, *, tables: bool | None = None) -> NoReturn:
-        """Refuse: a release file holds what was measured, and no facts."""
-        raise ReleaseFileError(
-            "a release file holds measurements and no facts; keep the file of the release and refine it again, "
-            "or write the refined cells with to_parquet"
-        )
+    def synthesize(
+        self,
+        n: int | None = None,
+        path: str | Path | None = None,
+        progress: Callable[[float | None], None] | None = None,
+    ) -> "pd.DataFrame | Path":
+        """Draw n rows (as many as the refined release counts, unless said) that follow what was measured and the facts.
+
+        The model of maximum entropy is fitted to the measurements, with the facts as exact answers; inequalities that
+        bind count as equalities. Without a path the rows come as a pandas frame; with one they are written to a file.
+        """
+        target = read_target(path, progress)
+        count = None if n is None else read_number_of_rows(n)
+        # A staged tree is too uneven for its total to be read off its measurements alone.
+        total = max(float(np.asarray(self.count().value)), 1.0) if self.record.is_staged else None
+        return MaxEntropy().fit(self.drawn_from, total).synthesize(count, target, progress)
 
     @cached_property
     def _guarantee(self) -> Guarantee:
@@ -205,74 +285,3 @@ class _Course:
         """Return the answers that were found."""
         del record
         return self.estimate
-
-
-def refine_release(
-    release: Release,
-    constraints: ReleaseConstraints | None,
-    known: KnownCounts | None = None,
-    values: ArrayLike | None = None,
-    *,
-    source: FactSource = "unstated",
-    counts: bool = True,
-) -> RefinedRelease:
-    """Return a release whose answers obey the facts: sentences, and ``known`` counts with their ``values``.
-
-    A release that was refined before keeps its facts and gets the new ones.
-    """
-    rows = read_release_facts(release.schema, constraints, known, values, source)
-    if isinstance(release, RefinedRelease):
-        rows, release = join_facts(release.schema, [release.rows, rows]), release.unrefined
-    record = release.record.telling
-    if any(part.grouped is not None for part in record.measurements):
-        raise QueryError(
-            "a release of grouped tables is answered by a model, which no fact can be imposed on; ask it for answers "
-            "and refine those"
-        )
-    if record.schema.cells > MOST_CELLS:
-        raise CapacityError(
-            f"a whole release is refined cell by cell, up to {MOST_CELLS:,} cells, and this one has more; ask it for "
-            "answers and refine those"
-        )
-    imposed, estimate = _imposed_on(record, rows, counts=counts)
-    impossible = impossible_facts(rows) if counts else ()
-    if impossible:
-        raise QueryError(
-            f"no counts obey {rows.quote(impossible)}, because counts are never negative; correct the constraint"
-        )
-    statement = RefinedStatement.of(record.statement, rows.facts, check_facts(record, rows, only_marked=True))
-    return RefinedRelease(release, rows, imposed, estimate, replace(record, statement=statement))
-
-
-def _imposed_on(record: ReleaseRecord, rows: ReleaseFacts, *, counts: bool) -> tuple[Imposed, Estimate]:
-    """Refine least squares, or the posterior of a staged tree, and return the estimate that answers."""
-    covariance = covariance_of(record)
-    estimate: Estimate
-    if covariance is None:
-        posterior = Posterior().fit(record)
-        metric = IndependentCells.of(posterior, record.schema.shape)
-        imposed = impose_facts(metric, posterior.cells(), rows)
-        estimate = staged_tree_estimate(posterior, metric, imposed)
-    else:
-        imposed = impose_facts(covariance, LeastSquares().fit(record).cells(), rows)
-        estimate = _moved(_unbiased(record, covariance, imposed), imposed)
-    if counts and not rows.is_equality.all():
-        estimate = AmendedEstimate(estimate, FactRanges(imposed.used).cut)
-    return imposed, estimate
-
-
-def _unbiased(record: ReleaseRecord, covariance: CellCovariance, imposed: Imposed) -> Estimate:
-    """Return least squares under the equalities."""
-    answers = RefinedAnswers(covariance, imposed.known, imposed.factored, imposed.refined_cells)
-    first = record.measurements[0]
-    unbiased = LinearEstimate(answers, first.values, first.noise)
-    if not is_adaptive(record):
-        return unbiased
-    adaptive = AdaptiveEstimate(record)
-    known = imposed.used.take(np.flatnonzero(imposed.used.is_equality))
-    return AmendedEstimate(unbiased, ChosenRegions(adaptive, known).amend) if adaptive.is_chosen else unbiased
-
-
-def _moved(unbiased: Estimate, imposed: Imposed) -> Estimate:
-    moved = imposed.moved_cells
-    return unbiased if moved is None else AdjustedEstimate(unbiased, moved.copy())

@@ -1,6 +1,7 @@
 """``veilcube info``: what a release file holds and what it promises."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from veilcube.analyst import Release
 from veilcube.cli.shared import (
@@ -16,6 +17,12 @@ from veilcube.cli.shared import (
 from veilcube.planner import Marginals
 
 LEAST_ERROR_SHOWN = 0.001
+_FACTS_SHOWN = 10
+_SOURCE_WORDS = {
+    "unstated": "its source is not stated",
+    "public": "public",
+    "exact private statistic": "read off the private table",
+}
 
 
 def info(file: ReleaseFile, as_json: JsonFlag = False) -> None:
@@ -33,6 +40,7 @@ def info(file: ReleaseFile, as_json: JsonFlag = False) -> None:
                 "privacy": release.privacy.to_dict(),
                 "counted": release.counted,
                 "beyond_cap": None if beyond is None else beyond.to_dict(),
+                "refinement": release.refinement,
                 "plan": release.plan,
                 "check": release.check().to_dict(),
             }
@@ -44,9 +52,18 @@ def info(file: ReleaseFile, as_json: JsonFlag = False) -> None:
         say(release.counted)
     if beyond is not None:
         say(beyond.words)
+    if release.refinement is not None:
+        say("", *_refinement_words(release.refinement))
     say("", _plan_words(release))
     say(f"Check: {release.check().words}")
     say(f"Made {release.record.created} with {release.record.made_with}; {release.schema.cells:,} cells.")
+
+
+def _refinement_words(refinement: Mapping[str, Any]) -> list[str]:
+    """Return the facts with where they are known from, and whether they fit."""
+    facts = [f"'{fact['sentence']}' ({_SOURCE_WORDS[fact['source']]})" for fact in refinement["facts"]]
+    more = f"; and {len(facts) - _FACTS_SHOWN:,} more" if len(facts) > _FACTS_SHOWN else ""
+    return [f"Refined with {'; '.join(facts[:_FACTS_SHOWN])}{more}.", refinement["fact_test"]["words"]]
 
 
 def _plan_words(release: Release) -> str:

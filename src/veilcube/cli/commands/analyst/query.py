@@ -136,6 +136,8 @@ def query(
     say("", str(release.privacy))
     for words in words_on_cap(release, estimator=estimator, confidence=confidence, all_rows=all_rows):
         say(words)
+    if release.refinement is not None:
+        say("The answers are refined with known facts, which 'veilcube info' lists.")
 
 
 def words_on_cap(release: Release, *, estimator: str, confidence: float, all_rows: bool = False) -> list[str]:

@@ -75,8 +75,18 @@ def refine(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write the refined count of every cell to a Parquet file."),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Save the refined release as a .veil file, or write its count of every cell to a Parquet file.",
+        ),
     ] = None,
+    counted_rows: Annotated[
+        bool,
+        typer.Option(
+            "--counted-rows", help="Where a cap per person leaves rows out: a total is of the counted rows alone."
+        ),
+    ] = False,
     confidence: Confidence = 0.95,
     force: Force = False,
     as_json: JsonFlag = False,
@@ -95,13 +105,15 @@ def refine(
         _tell_verdict(file, known, verdict, as_json=as_json)
         return
     if out is not None:
-        require_parquet(out)
+        if not _is_release(out):
+            require_parquet(out)
         require_free(out, overwrite=force)
-    refined = refine_release(release, known)
+    refined = refine_release(release, known, counted_rows=counted_rows)
+    refined.fact_test.warn()
     questions = list(queries or _questions_of(known))
     pairs = [(_ask(release, text, confidence), _ask(refined, text, confidence)) for text in questions]
     if out is not None:
-        refined.to_parquet(out, confidence=confidence)
+        _write(refined, out, confidence)
     if as_json:
         results = [
             {"query": text, "before": _facts_of(before), "after": _facts_of(after)}
@@ -111,7 +123,8 @@ def refine(
             _described(file, known, verdict)
             | {"results": results, "out": None if out is None else str(out)}
             | {"redundant": [fact.sentence for fact in refined.redundant]}
-            | {"confidence": confidence, "privacy": refined.privacy.to_dict()}
+            | {"fact_test": refined.fact_test.to_dict()}
+            | {"confidence": confidence, "privacy": refined.privacy.to_dict(), "counted": refined.counted}
         )
         return
     _show(questions, pairs, confidence)
@@ -122,10 +135,24 @@ def _say_rest(refined: RefinedRelease, verdict: RefinementPrivacy, out: Path | N
     if refined.redundant:
         say("", "These facts follow from the others: " + "; ".join(fact.sentence for fact in refined.redundant))
     say("", str(refined.privacy))
+    if refined.counted is not None:
+        say(refined.counted)
     if not verdict.is_post_processing:
         say("Some facts may have been read off the private table; run it with --check to see what that would mean.")
     if out is not None:
-        say(f"Written to {out}: one row for each of {refined.schema.cells:,} cells.")
+        held = "the refined release" if _is_release(out) else f"one row for each of {refined.schema.cells:,} cells"
+        say(f"Written to {out}: {held}.")
+
+
+def _is_release(out: Path) -> bool:
+    return out.suffix.lower() == ".veil"
+
+
+def _write(refined: RefinedRelease, out: Path, confidence: float) -> None:
+    if _is_release(out):
+        refined.save(out)
+    else:
+        refined.to_parquet(out, confidence=confidence)
 
 
 def _tell_verdict(file: Path, facts: Sequence[Fact], verdict: RefinementPrivacy, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from veilcube.analyst import MaxEntropy, MaxEntropyModel, Quality, Release, format_for, judge_rows, read_history
+from veilcube.analyst import MaxEntropy, MaxEntropyModel, Quality, Release, format_for, judge_rows
 from veilcube.cli.pages import write_quality_report
 from veilcube.cli.shared import (
     Force,
@@ -77,14 +77,13 @@ def synthesize(
         load_extras()  # what is missing is told before the long work, not after it
     if rows is not None and rows < 1:
         raise QueryError("--rows must be a whole number of 1 or more")
-    if not _is_ledger(source) and dataset is None and schema is None:
-        release = open_release_file(Path(source))
-        if release.has_model:
-            if report is not None or total is not None or engine is not Engine.AUTO:
-                raise QueryError("this release has its own model of all rows; leave out --report, --total and --engine")
-            _draw_from(release, rows, out, source, as_json=as_json)
-            return
-    history, told = _read_source(source, dataset, schema)
+    release = None if _is_ledger(source) else _open(source, dataset, schema)
+    if release is not None and release.has_model:
+        if report is not None or total is not None or engine is not Engine.AUTO:
+            raise QueryError("this release has its own model of all rows; leave out --report, --total and --engine")
+        _draw_from(release, rows, out, source, as_json=as_json)
+        return
+    history, told = _read_ledger(source, dataset, schema) if release is None else _learned_from(release)
     model = _fit(history, told if total is None else total, engine, quiet=as_json)
     count = max(1, round(model.total.value)) if rows is None else rows
     with progress_bar("Drawing rows", hidden=as_json) as advance:
@@ -111,14 +110,19 @@ def _draw_from(release: Release, rows: int | None, out: Path, source: str, *, as
     say("Nothing private was read and nothing charged: only noisy measurements that were published already.")
 
 
-def _read_source(source: str, dataset: str | None, schema: Path | None) -> tuple[History, float | None]:
+def _open(source: str, dataset: str | None, schema: Path | None) -> Release:
+    if dataset is not None or schema is not None:
+        raise QueryError("--dataset and --schema are for ledgers, and the source is a release; leave them out")
+    return open_release_file(Path(source))
+
+
+def _learned_from(release: Release) -> tuple[History, float | None]:
     """Return what was measured, and the number of rows where the release tells it and its measurements do not."""
-    if not _is_ledger(source):
-        if dataset is not None or schema is not None:
-            raise QueryError("--dataset and --schema are for ledgers, and the source is a release; leave them out")
-        release: Release = open_release_file(Path(source))
-        told = max(float(release.count().value), 1.0) if release.record.is_staged else None
-        return read_history(release), told
+    told = max(float(release.count().value), 1.0) if release.record.is_staged else None
+    return release.drawn_from, told
+
+
+def _read_ledger(source: str, dataset: str | None, schema: Path | None) -> tuple[History, None]:
     if dataset is None:
         raise QueryError("a ledger may hold many datasets; name one with --dataset")
     past = Ledger(source).history(dataset)
@@ -137,7 +141,7 @@ def _is_ledger(source: str) -> bool:
 
 def _fit(history: History, total: float | None, engine: Engine, *, quiet: bool) -> MaxEntropyModel:
     with warnings.catch_warnings(), progress_bar("Learning", hidden=quiet) as advance:
-        warnings.simplefilter("ignore")  # neither releases nor ledgers have covariances or exact answers to warn about
+        warnings.simplefilter("ignore")  # no covariances here; facts that do not fit were warned about before
         return MaxEntropy(engine=str(engine)).fit(history, total, advance)
 
 

@@ -1,0 +1,29 @@
+"""Releases opened from files: plain ones, and refined ones, which are refined again with the facts that they store."""
+
+from pathlib import Path
+
+from veilcube.analyst.refine import reopen_refined
+from veilcube.analyst.release import Release
+from veilcube.errors import CapacityError, ReleaseFileError, VeilcubeError
+from veilcube.record import open_record
+
+
+def open_release(path: str | Path) -> Release:
+    """Open a release file; it may come from anybody."""
+    record = open_record(path)
+    if record.known_facts is None:
+        return Release(record)
+    try:
+        refined = reopen_refined(record)
+    except CapacityError:
+        raise
+    except (VeilcubeError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:
+        raise ReleaseFileError(
+            f"{path} cannot be opened, because its facts cannot be imposed on it ({problem}); ask for a new copy of it"
+        ) from problem
+    refined.fact_test.warn()
+    return refined
+
+
+# What users call it: veilcube.open.
+open = open_release
