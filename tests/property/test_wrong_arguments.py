@@ -28,9 +28,8 @@ SECONDS_PER_CALL = 10
 BYTES_FOR_A_CALL = 2 * 2**30
 PAIRS_TRIED = 12
 FUNCTIONS = ("progress", "part", "merge")
-# Facts cannot be kept in a release file, and no model that rows are drawn from keeps them; dates have no middle.
-REFUSED_WHATEVER_IS_GIVEN = ("RefinedRelease.save", "RefinedRelease.synthesize")
-REFUSED_WHATEVER_IS_GIVEN += ("Ordinal of dates.centres", "Ordinal of dates.spans")
+# Dates have no middle.
+REFUSED_WHATEVER_IS_GIVEN = ("Ordinal of dates.centres", "Ordinal of dates.spans")
 
 
 def _list_in_itself() -> list[object]:

@@ -9,6 +9,7 @@ import pytest
 
 import veilcube as vc
 from support.command_line import Call, caller
+from support.veil_files import edit_document
 
 SCHEMA = vc.Schema([vc.Ordinal("age", 17, 40), vc.Nominal("sex", ["Female", "Male"])])
 
@@ -70,7 +71,7 @@ def test_cells_are_written_once_unless_forced(file: str, call: Call, tmp_path: P
     ("words", "message"),
     [
         ((), "there is no fact to refine with"),
-        (("--fact", "total = 2400", "--out", "cells.veil"), "name the file 'cells.parquet'"),
+        (("--fact", "total = 2400", "--out", "cells.csv"), "name the file 'cells.parquet'"),
         (("--fact", "totl = 3"), "'totl = 3' names 'totl'"),
         (("--fact", "total = 3", "--fact", "total = 4"), "'total = 3' and 'total = 4' contradict each other"),
         (("--fact", "total = -3"), "no counts obey 'total = -3'"),
@@ -96,3 +97,68 @@ def test_a_file_of_facts_may_start_with_a_byte_order_mark(file: str, call: Call,
     (tmp_path / "facts.txt").write_text("[public]\ntotal = 2400\n", encoding="utf-8-sig")
     done = call("refine", file, "--facts", str(tmp_path / "facts.txt"), "--json")
     assert json.loads(done.out)["facts"] == [{"sentence": "total = 2400", "source": "public"}]
+
+
+def test_facts_that_do_not_fit_are_one_line_and_a_field(file: str, call: Call) -> None:
+    done = call("refine", file, "--fact", "total = 24000", "--json")
+    assert done.err.startswith("warning: The facts do not fit what was measured: 'total = 24000' is off by ")
+    assert done.err.count("\n") == 1
+    test = json.loads(done.out)["fact_test"]
+    assert test["fits"] is False
+    assert test["facts"][0]["sentence"] == "total = 24000"
+    assert test["facts"][0]["standard_errors"] > 100
+    fitting = call("refine", file, "--fact", "total = 2400", "--json")
+    assert (fitting.err, json.loads(fitting.out)["fact_test"]["fits"]) == ("", True)
+
+
+def test_a_refined_release_is_a_file_that_every_command_reads(file: str, call: Call, tmp_path: Path) -> None:
+    out, folder = str(tmp_path / "r.veil"), str(tmp_path / "report")
+    words = ("--fact", "total = 2400", "--source", "exact private statistic")
+    done = call("refine", file, *words, "--fact", "count(age < 20) <= 400", "--out", out)
+    assert (done.code, done.err) == (0, "")
+    assert f"Written to {out}: the refined release." in done.out
+    answers = json.loads(call("query", out, "SELECT COUNT(*)", "age < 20", "--json").out)
+    assert answers["results"][0]["value"] == pytest.approx(2400)
+    assert answers["results"][1]["high"] <= 400
+    assert answers["privacy"]["refinement"]["exact_facts"] == ["total = 2400", "count(age < 20) <= 400"]
+    shown = call("query", out, "age < 20").out
+    assert "read off the private table without noise" in shown
+    assert "The answers are refined with known facts" in shown
+    info = call("info", out)
+    assert "Refined with 'total = 2400' (read off the private table)" in info.out
+    assert "The facts fit what was measured." in info.out
+    assert json.loads(call("info", out, "--json").out)["refinement"]["fact_test"]["fits"] is True
+    assert call("export", out, "--csv", str(tmp_path / "r.csv")).code == 0
+    assert call("report", out, "--out", folder).code == 0
+    assert (tmp_path / "report" / "report.html").exists()
+    again = call("refine", out, "--fact", "count(sex = 'Male') >= 1000", "--out", str(tmp_path / "again.veil"))
+    assert again.code == 0
+    assert len(vc.open(tmp_path / "again.veil").refinement["facts"]) == 3
+
+
+def test_synthetic_rows_are_drawn_from_a_refined_release(file: str, call: Call, tmp_path: Path) -> None:
+    out = str(tmp_path / "r.veil")
+    assert call("refine", file, "--fact", "total = 2500", "--out", out).code == 0
+    done = call("synthesize", "--from", out, "--out", str(tmp_path / "rows.csv"), "--json")
+    assert (done.code, done.err, json.loads(done.out)["rows"]) == (0, "", 2500)
+
+
+def test_a_total_on_a_capped_release_needs_a_word(call: Call, tmp_path: Path) -> None:
+    unit = vc.Cube(SCHEMA, np.full(SCHEMA.shape, 50)).unit.person("patient_id", 2)
+    vc.release(vc.Cube(SCHEMA, np.full(SCHEMA.shape, 50), unit=unit), epsilon=1).save(tmp_path / "capped.veil")
+    words = ("refine", str(tmp_path / "capped.veil"), "--fact", "total = 2400")
+    done = call(*words)
+    assert (done.code, done.out) == (5, "")
+    assert "--counted-rows" in done.err
+    told = call(*words, "--counted-rows")
+    assert (told.code, told.err) == (0, "")
+    assert "Counts are of at most 2 rows per person" in told.out
+    assert json.loads(call(*words, "--counted-rows", "--json").out)["counted"].startswith("Counts are of at most 2")
+
+
+def test_a_forged_file_is_refused_in_one_line(file: str, call: Call, tmp_path: Path) -> None:
+    out = tmp_path / "r.veil"
+    assert call("refine", file, "--fact", "total = 2400", "--out", str(out)).code == 0
+    edit_document(out, "veil.json", lambda manifest: manifest["known_facts"].update(facts=[{"kind": "code"}]))
+    done = call("query", str(out), "age < 20")
+    assert (done.code, done.out, done.err.count("\n")) == (9, "", 1)

@@ -227,7 +227,8 @@ class AdaptiveCovariance:
         held = np.ones((len(boxes), 1))
         for edges, (sets, which) in zip(grid.edges, boxes.axes, strict=True):
             on_axis = overlaps(sets, _runs(edges))[which]
-            held = (held[:, :, np.newaxis] * on_axis[:, np.newaxis, :]).reshape(len(boxes), -1)
+            products = held[:, :, np.newaxis] * on_axis[:, np.newaxis, :]
+            held = products.reshape(len(boxes), held.shape[1] * on_axis.shape[1])
         return csr_array(held)
 
 

@@ -33,6 +33,7 @@ _ENTRIES_AT_ONCE = 1 << 22
 _MOST_BOXES = 1_000
 # HiGHS meets constraints to 1e-7, so that ranges are off by far less than a row.
 _LARGEST = 1e6
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +56,11 @@ class FactRanges:
         is_cut = (least > found.low) | (greatest < found.high)
         low = np.where(is_cut, np.minimum(found.low, found.value - half), found.low)
         high = np.where(is_cut, np.maximum(found.high, found.value + half), found.high)
+        value = _without_rounding(found.value, least, greatest)
         # The value obeys the facts, but cells of least squares may be negative.
-        low = np.minimum(np.clip(low, least, greatest), found.value)
-        high = np.maximum(np.clip(high, least, greatest), found.value)
-        return Estimates(found.value, low, high, found.stddev, found.estimator)
+        low = np.minimum(np.clip(low, least, greatest), value)
+        high = np.maximum(np.clip(high, least, greatest), value)
+        return Estimates(value, low, high, found.stddev, found.estimator)
 
     def of(self, sums: BoxSums) -> tuple[Floats, Floats]:
         """Return the least and the greatest count of each sum of disjoint boxes."""
@@ -143,6 +145,12 @@ class FactRanges:
             return False
         boxes = self.facts.sums.boxes.take(matrix.indices[entries].astype(np.int64))
         return weights.size == 1 or not np.triu(shared_cells(boxes, boxes), 1).any()
+
+
+def _without_rounding(value: Floats, least: Floats, greatest: Floats) -> Floats:
+    """Return values that leave their ranges by what sums of cells round to as the ends of these."""
+    near = np.clip(value, least, greatest)
+    return np.where(np.abs(value - near) <= _ROUNDING * np.maximum(np.abs(near), 1.0), near, value)
 
 
 def _everything(shape: tuple[int, ...]) -> Boxes:

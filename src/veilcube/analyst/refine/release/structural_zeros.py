@@ -5,7 +5,7 @@ sum of 0 leaves its parts open. Tables of attributes tell of their own cells onl
 impossible combination is one fact, about all of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import prod
 
@@ -20,6 +20,7 @@ from veilcube.system import Integers
 
 # Their covariance is a dense matrix.
 MOST_CELLS = 4_000
+_VALUES_SHOWN = 3
 # Of a row: known counts are whole numbers.
 _ROUNDING = 1e-6
 
@@ -106,4 +107,15 @@ def _zeros(sums: BoxSums, facts: Sequence[Fact]) -> ReleaseFacts:
 
 
 def _words(entry: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in entry.items()).replace("`", "'")
+    return ", ".join(f"{name} {_chosen(value)}" for name, value in entry.items()).replace("`", "'")
+
+
+def _chosen(value: object) -> str:
+    """Return a range, a set or a value as a message shows it, not too long."""
+    if isinstance(value, tuple) and len(value) == 2:
+        low, high = value
+        return f"up to {high}" if low is None else f"from {low}" if high is None else f"{low} to {high}"
+    if isinstance(value, Set):
+        several = sorted(map(str, value))
+        return " or ".join(several[:_VALUES_SHOWN]) + (" or more" if len(several) > _VALUES_SHOWN else "")
+    return str(value)

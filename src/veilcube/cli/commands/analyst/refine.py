@@ -109,11 +109,11 @@ def refine(
             require_parquet(out)
         require_free(out, overwrite=force)
     refined = refine_release(release, known, counted_rows=counted_rows)
-    refined.fact_test.warn()
     questions = list(queries or _questions_of(known))
     pairs = [(_ask(release, text, confidence), _ask(refined, text, confidence)) for text in questions]
     if out is not None:
         _write(refined, out, confidence)
+    refined.fact_test.warn()
     if as_json:
         results = [
             {"query": text, "before": _facts_of(before), "after": _facts_of(after)}

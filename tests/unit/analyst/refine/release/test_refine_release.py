@@ -186,14 +186,6 @@ def test_a_fact_that_says_nothing_is_redundant() -> None:
     assert [fact.sentence for fact in refined.redundant] == ["total - count(age >= 0) = 0"]
 
 
-def test_a_refined_release_cannot_be_saved_as_if_it_were_measured(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    refined = vc.refine(release_of(SCHEMA, COUNTS, seed=16), "total = 3000")
-    with pytest.raises(vc.VeilcubeError, match="holds measurements and no facts"):
-        refined.save(tmp_path / "refined.veil")
-    refined.to_parquet(tmp_path / "cells.parquet")
-    assert (tmp_path / "cells.parquet").stat().st_size > 0
-
-
 def test_other_estimators_and_guaranteed_intervals_are_left_to_the_release_itself() -> None:
     refined = vc.refine(release_of(SCHEMA, COUNTS, seed=17), "total = 3000")
     with pytest.raises(vc.VeilcubeError, match="one estimator"):
