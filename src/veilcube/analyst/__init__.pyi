@@ -10,13 +10,14 @@ from .history import (
     judge_rows as judge_rows,
     read_history as read_history,
 )
-from .opening import open as open, open_release as open_release
 from .quantile import DateAnswer as DateAnswer
 from .refine import (
     Fact as Fact,
     FactSource as FactSource,
     RefinedRelease as RefinedRelease,
     RefinementPrivacy as RefinementPrivacy,
+    open as open,
+    open_release as open_release,
     read_sentence as read_sentence,
     refine as refine,
     refine_release as refine_release,

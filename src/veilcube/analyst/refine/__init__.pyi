@@ -8,6 +8,7 @@ from .facts import (
     RefinementPrivacy as RefinementPrivacy,
     read_sentence as read_sentence,
 )
+from .opening import open as open, open_release as open_release
 from .privacy import refinement_privacy as refinement_privacy
 from .refining import refine as refine
 from .release import RefinedRelease as RefinedRelease

@@ -20,6 +20,7 @@ from scipy.optimize import nnls
 from scipy.sparse import csc_matrix, identity
 
 from veilcube.analyst.refine.answers.dependence import independent_rows
+from veilcube.analyst.refine.facts import inner_product
 from veilcube.system import Floats
 
 _TOLERANCE = 1e-12
@@ -91,7 +92,7 @@ def impose_equalities(value: Floats, factor: Floats, rows: Floats, constants: Fl
     along = solve_triangular(found.triangle, missing[list(found.kept)], lower=True)
     step = along @ found.basis
     remaining = factor - (factor @ found.basis.T) @ found.basis
-    distance = float(along @ along)
+    distance = inner_product(along, along)
     return Nearest(value + factor @ step, remaining, squared_distance=distance, bound=len(found.kept))
 
 
@@ -118,7 +119,7 @@ def impose_inequalities(
     binding = movable[prices > 0]
     if step is None:
         return Nearest(value, factor, tuple(binding.tolist()))
-    found = Nearest(value + factor @ step, factor, squared_distance=float(step @ step), bound=len(binding))
+    found = Nearest(value + factor @ step, factor, squared_distance=inner_product(step, step), bound=len(binding))
     if len(binding) > _MOST_POLISHED:
         return found
     polished = impose_equalities(value, factor, rows[binding], bounds[binding])

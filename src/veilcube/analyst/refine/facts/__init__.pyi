@@ -1,5 +1,10 @@
 from .boxes import AxisSets as AxisSets, Boxes as Boxes, BoxSums as BoxSums
-from .fact_test import FactDeviation as FactDeviation, FactTest as FactTest, judge_facts as judge_facts
+from .fact_test import (
+    FactDeviation as FactDeviation,
+    FactTest as FactTest,
+    inner_product as inner_product,
+    judge_facts as judge_facts,
+)
 from .facts import (
     Constraints as Constraints,
     Fact as Fact,

@@ -116,7 +116,8 @@ def judge_facts(
     ``fourth`` tells how far each noise is from a normal one, Σw⁴ / (Σw²)² of its weights in Laplace variables.
     ``joint`` is the chi-square of all facts, its degrees of freedom, and the excess kurtosis of a single noise.
     """
-    deviations = np.abs(residuals) / np.maximum(stddevs, _LEAST)
+    with np.errstate(over="ignore"):
+        deviations = np.minimum(np.abs(residuals) / np.maximum(stddevs, _LEAST), np.finfo(np.float64).max)
     worst: dict[Fact, int] = {}
     for row in np.argsort(-deviations, kind="stable").tolist():
         worst.setdefault(facts[row], row)
@@ -127,6 +128,12 @@ def judge_facts(
         return FactTest(tuple(found.values()), off)
     chi_square, degrees, kurtosis = joint
     return FactTest(tuple(found.values()), off, chi_square, degrees, chance_of(chi_square, degrees, kurtosis))
+
+
+def inner_product(left: Floats, right: Floats) -> float:
+    """Return the inner product of two vectors; the largest number there is, if it is beyond."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.nan_to_num(left @ right, nan=np.finfo(np.float64).max))
 
 
 def _limits(fourth: Floats, facts: int) -> Floats:

@@ -30,7 +30,7 @@ def judge_release(
     # In units of a Laplace variable's excess kurtosis.
     shares = np.minimum(_fourth_shares(covariance, facts.sums, cells.size) * kurtosis / _LAPLACE_EXCESS, 1.0)
     unit = second * float(widening.max(initial=1.0)) ** 2
-    distance = imposed.squared_distance / unit if unit > 0 else 0.0
+    distance = min(imposed.squared_distance / unit, np.finfo(np.float64).max) if unit > 0 else 0.0
     return judge_facts(facts.facts, _residuals(cells, facts), stddevs, shares, (distance, imposed.bound, kurtosis))
 
 

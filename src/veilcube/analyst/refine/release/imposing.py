@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from veilcube.analyst.refine.facts import BoxSums, ReleaseFacts
+from veilcube.analyst.refine.facts import BoxSums, ReleaseFacts, inner_product
 from veilcube.analyst.refine.release.covariance import CellMetric, between, variances
 from veilcube.analyst.refine.release.factoring import FactoredFacts, factor_facts
 from veilcube.errors import CapacityError, QueryError
@@ -241,7 +241,7 @@ def _impose_equalities(
     for _ in range(2 if len(known) else 0):
         missing = known.constants - known.sums.values(BlockSums(refined), refined)
         refined = refined + covariance.spread(known.sums.spread(factored.solve(missing)))
-    return refined, float(along @ along)
+    return refined, inner_product(along, along)
 
 
 def _impose_inequalities(
@@ -275,7 +275,7 @@ def _impose_inequalities(
     prices = np.zeros(len(bounded))
     prices[free] = -found.values
     weights = bounded.sums.spread(prices) - known.spread(factored.solve(with_facts @ prices))
-    distance = float(found.values @ remaining @ found.values)
+    distance = inner_product(found.values, remaining @ found.values)
     is_binding = prices < _NO_PRICE * prices.min()
     return _Moved(cells + covariance.spread(weights), distance, is_binding)
 

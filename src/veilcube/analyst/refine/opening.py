@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from veilcube.analyst.refine import reopen_refined
+from veilcube.analyst.refine.whole_release import reopen_refined
 from veilcube.analyst.release import Release
 from veilcube.errors import CapacityError, ReleaseFileError, VeilcubeError
 from veilcube.record import open_record
