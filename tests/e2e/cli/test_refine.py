@@ -149,11 +149,11 @@ def test_a_total_on_a_capped_release_needs_a_word(call: Call, tmp_path: Path) ->
     words = ("refine", str(tmp_path / "capped.veil"), "--fact", "total = 2400")
     done = call(*words)
     assert (done.code, done.out) == (5, "")
-    assert "--counted-rows" in done.err
-    told = call(*words, "--counted-rows")
+    assert "--kept-rows" in done.err
+    told = call(*words, "--kept-rows")
     assert (told.code, told.err) == (0, "")
     assert "Counts are of at most 2 rows per person" in told.out
-    assert json.loads(call(*words, "--counted-rows", "--json").out)["counted"].startswith("Counts are of at most 2")
+    assert json.loads(call(*words, "--kept-rows", "--json").out)["counted"].startswith("Counts are of at most 2")
 
 
 def test_a_forged_file_is_refused_in_one_line(file: str, call: Call, tmp_path: Path) -> None:

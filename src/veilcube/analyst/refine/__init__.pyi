@@ -12,4 +12,4 @@ from .opening import open as open, open_release as open_release
 from .privacy import refinement_privacy as refinement_privacy
 from .refining import refine as refine
 from .release import RefinedRelease as RefinedRelease
-from .whole_release import refine_release as refine_release, reopen_refined as reopen_refined
+from .whole import refine_release as refine_release

@@ -1,20 +1,27 @@
 """Releases opened from files: plain ones, and refined ones, which are refined again with the facts that they store."""
 
+import logging
 from pathlib import Path
 
-from veilcube.analyst.refine.whole_release import reopen_refined
+from veilcube.analyst.refine import whole
 from veilcube.analyst.release import Release
 from veilcube.errors import CapacityError, ReleaseFileError, VeilcubeError
-from veilcube.record import open_record
+from veilcube.record import ReleaseRecord, open_record
+
+_log = logging.getLogger(__name__)
 
 
 def open_release(path: str | Path) -> Release:
     """Open a release file; it may come from anybody."""
     record = open_record(path)
-    if record.known_facts is None:
-        return Release(record)
+    opened = Release(record) if record.known_facts is None else _reopened(record, path)
+    _log.info("opened %s: %r", path, opened)
+    return opened
+
+
+def _reopened(record: ReleaseRecord, path: str | Path) -> Release:
     try:
-        refined = reopen_refined(record)
+        refined = whole.reopen_refined(record)
     except CapacityError:
         raise
     except (VeilcubeError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as problem:

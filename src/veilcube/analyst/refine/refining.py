@@ -37,7 +37,7 @@ from veilcube.analyst.refine.facts import (
     read_facts,
 )
 from veilcube.analyst.refine.release import RefinedRelease
-from veilcube.analyst.refine.whole_release import refine_release
+from veilcube.analyst.refine.whole import refine_release
 from veilcube.analyst.release import Release
 from veilcube.errors import QueryError
 from veilcube.query import read_confidence
@@ -53,7 +53,7 @@ def refine(
     c: ArrayLike | None = None,
     counts: bool | None = None,
     source: FactSource = "unstated",
-    counted_rows: bool = False,
+    kept_rows: bool = False,
 ) -> RefinedRelease: ...
 
 
@@ -85,7 +85,7 @@ def refine(
     counts: bool | None = None,
     integers: bool = False,
     source: FactSource = "unstated",
-    counted_rows: bool = False,
+    kept_rows: bool = False,
 ) -> Refined | RefinedRelease:
     """Return the answers moved as little as their noise calls for, so that they obey every fact.
 
@@ -101,7 +101,7 @@ def refine(
 
     A release is refined whole: facts are sentences over ``total`` and ``count(condition)``, mappings from conditions to
     counts, or ``B`` (a workload, or the attributes of a marginal) and ``c`` (its known counts). A release with a cap
-    per person takes a total only with ``counted_rows``, which says that it is of the rows that were counted.
+    per person takes a total only with ``kept_rows``, which says that it is of the rows that were counted.
 
     ``fact_test`` of what is returned tells whether the facts fit the noise; a warning names those that are 4 standard
     errors off.
@@ -119,12 +119,12 @@ def refine(
             )
         known = cast("KnownCounts | None", B)
         whole = refine_release(
-            values, constraints, known, c, source=source, counts=counts is not False, counted_rows=counted_rows
+            values, constraints, known, c, source=source, counts=counts is not False, kept_rows=kept_rows
         )
         whole.fact_test.warn()
         return whole
-    if read_flag(counted_rows, "counted_rows"):
-        raise QueryError("counted_rows is about releases with a cap per person; leave it out")
+    if read_flag(kept_rows, "kept_rows"):
+        raise QueryError("kept_rows is about releases with a cap per person; leave it out")
     noisy = read_answers(values, covariance, names)
     system = read_facts(
         noisy.names, cast("Constraints | None", constraints), cast("ArrayLike | None", B), c, source=source

@@ -1,4 +1,4 @@
-"""Facts imposed on a whole release."""
+"""How facts are imposed on a whole release, and what answers then."""
 
 import lazy_loader
 

@@ -122,23 +122,23 @@ class ImposedFacts:
 
 @dataclass(frozen=True)
 class Manner:
-    """How facts are meant: of ``counts``, never negative; of the ``counted_rows`` alone where a cap leaves some out."""
+    """How facts are meant: of ``counts``, never negative; of the ``kept_rows`` alone where a cap leaves some out."""
 
     counts: bool = True
-    counted_rows: bool = False
+    kept_rows: bool = False
 
     def beside(self, earlier: "Manner") -> "Manner":
         """Return how facts are meant together with those of an earlier refinement."""
-        return Manner(self.counts and earlier.counts, self.counted_rows or earlier.counted_rows)
+        return Manner(self.counts and earlier.counts, self.kept_rows or earlier.kept_rows)
 
     def to_data(self) -> dict[str, object]:
         """Return plain data to rebuild it from."""
-        return {"counts": self.counts, "counted_rows": self.counted_rows}
+        return {"counts": self.counts, "kept_rows": self.kept_rows}
 
     @classmethod
     def from_data(cls, data: Mapping[str, object]) -> "Manner":
         """Rebuild from ``to_data``; the data may have been changed by anybody."""
-        return cls(read_flag(data["counts"], "counts"), read_flag(data["counted_rows"], "counted_rows"))
+        return cls(read_flag(data["counts"], "counts"), read_flag(data["kept_rows"], "kept_rows"))
 
 
 ESTIMATOR = "refined"

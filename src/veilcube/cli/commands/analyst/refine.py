@@ -81,10 +81,10 @@ def refine(
             help="Save the refined release as a .veil file, or write its count of every cell to a Parquet file.",
         ),
     ] = None,
-    counted_rows: Annotated[
+    kept_rows: Annotated[
         bool,
         typer.Option(
-            "--counted-rows", help="Where a cap per person leaves rows out: a total is of the counted rows alone."
+            "--kept-rows", help="Where a cap per person leaves rows out: a total is of the kept rows alone."
         ),
     ] = False,
     confidence: Confidence = 0.95,
@@ -108,7 +108,7 @@ def refine(
         if not _is_release(out):
             require_parquet(out)
         require_free(out, overwrite=force)
-    refined = refine_release(release, known, counted_rows=counted_rows)
+    refined = refine_release(release, known, kept_rows=kept_rows)
     questions = list(queries or _questions_of(known))
     pairs = [(_ask(release, text, confidence), _ask(refined, text, confidence)) for text in questions]
     if out is not None:

@@ -28,10 +28,10 @@ def _release(strategy: object = "identity") -> vc.Release:
         {"B": "age", "c": COUNTS.sum(axis=1)},
     ],
 )
-def test_a_total_is_refused_unless_it_is_said_to_be_of_the_counted_rows(facts, strategy) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(vc.VeilcubeError, match=r"at most 3 rows per person.*counted_rows=True.*--counted-rows"):
+def test_a_total_is_refused_unless_it_is_said_to_be_of_the_kept_rows(facts, strategy) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(vc.VeilcubeError, match=r"at most 3 rows per person.*kept_rows=True.*--kept-rows"):
         vc.refine(_release(strategy), **facts)
-    refined = vc.refine(_release(strategy), **facts, counted_rows=True)
+    refined = vc.refine(_release(strategy), **facts, kept_rows=True)
     assert refined.counted == refined.unrefined.counted
     assert "at most 3 rows per person" in (refined.counted or "")
 
@@ -47,7 +47,7 @@ def test_other_facts_are_taken_and_the_line_about_the_cap_stays(fact: str, tmp_p
 
 
 def test_the_word_is_kept_in_the_file_and_when_refined_again(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    refined = vc.refine(_release(), f"total = {TOTAL}", counted_rows=True)
+    refined = vc.refine(_release(), f"total = {TOTAL}", kept_rows=True)
     refined.save(tmp_path / "r.veil")
     again = vc.refine(vc.open(tmp_path / "r.veil"), f"count(sex = 'F') = {FEMALE}")
     assert again.count().value == pytest.approx(TOTAL)
@@ -59,5 +59,5 @@ def test_without_a_cap_nothing_needs_to_be_said() -> None:
 
 
 def test_answers_have_no_rows_to_count() -> None:
-    with pytest.raises(vc.VeilcubeError, match="counted_rows is about releases"):
-        vc.refine({"A": 1.0}, "A = 1", covariance=1.0, counted_rows=True)  # type: ignore[call-overload]
+    with pytest.raises(vc.VeilcubeError, match="kept_rows is about releases"):
+        vc.refine({"A": 1.0}, "A = 1", covariance=1.0, kept_rows=True)  # type: ignore[call-overload]

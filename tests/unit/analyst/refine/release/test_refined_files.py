@@ -138,7 +138,7 @@ FORGED: dict[str, tuple[str, Callable[[dict[str, Any]], object]]] = {
     "no facts": ("sentences", lambda m: m["known_facts"].update(facts=[])),
     "no list": ("sentences", lambda m: m["known_facts"].update(facts={"kind": "sentences"})),
     "no manner": ("sentences", lambda m: m["known_facts"].pop("counts")),
-    "odd manner": ("sentences", lambda m: m["known_facts"].update(counted_rows="yes")),
+    "odd manner": ("sentences", lambda m: m["known_facts"].update(kept_rows="yes")),
     "other kind": ("sentences", _first(lambda e: e.update(kind="code"))),
     "no kind": ("sentences", _first(lambda e: e.pop("kind"))),
     "no sentence": ("sentences", _first(lambda e: e["facts"][0].pop("sentence"))),

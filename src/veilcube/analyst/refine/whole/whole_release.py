@@ -65,15 +65,15 @@ def refine_release(
     *,
     source: FactSource = "unstated",
     counts: bool = True,
-    counted_rows: bool = False,
+    kept_rows: bool = False,
 ) -> RefinedRelease:
     """Return a release whose answers obey the facts: sentences, and ``known`` counts with their ``values``.
 
-    A release that was refined before keeps its facts and gets the new ones. ``counted_rows`` says that a total is of
+    A release that was refined before keeps its facts and gets the new ones. ``kept_rows`` says that a total is of
     the rows that a release with a cap per person counts.
     """
     given = [GivenFacts.read(release.schema, constraints, known, values, source)]
-    manner = Manner(counts, read_flag(counted_rows, "counted_rows"))
+    manner = Manner(counts, read_flag(kept_rows, "kept_rows"))
     if isinstance(release, RefinedRelease):
         given, manner, release = [*release.given, *given], manner.beside(release.manner), release.unrefined
     return _refined(release, given, manner)
@@ -130,7 +130,7 @@ def _imposed_on(record: ReleaseRecord, rows: ReleaseFacts, manner: Manner) -> Im
         used = imposed.used if zeros is None else zeros.left_out(imposed.used)
         estimate = _moved(_unbiased(record, covariance, imposed, used), imposed)
         test = judge_release(covariance, record.measurements[0].noise, cells, told, imposed)
-    if not manner.counted_rows:
+    if not manner.kept_rows:
         _require_counted(record, metric, imposed, rows)
     if manner.counts:
         _refuse_impossible(told)
@@ -157,8 +157,8 @@ def _require_counted(record: ReleaseRecord, metric: CellMetric, imposed: Imposed
         return
     raise QueryError(
         f"this release counts at most {unit.max_rows:,} row{'s' * (unit.max_rows > 1)} per person, and the facts tell "
-        "a total, which for all rows is another number; leave it out, or say that it is of the counted rows alone "
-        "(counted_rows=True, on the command line --counted-rows)"
+        "a total, which for all rows is another number; leave it out, or say that it is of the kept rows alone "
+        "(kept_rows=True, on the command line --kept-rows)"
     )
 
 

@@ -1,0 +1,1 @@
+from .whole_release import refine_release as refine_release, reopen_refined as reopen_refined
