@@ -83,9 +83,7 @@ def refine(
     ] = None,
     kept_rows: Annotated[
         bool,
-        typer.Option(
-            "--kept-rows", help="Where a cap per person leaves rows out: a total is of the kept rows alone."
-        ),
+        typer.Option("--kept-rows", help="Where a cap per person leaves rows out: a total is of the kept rows alone."),
     ] = False,
     confidence: Confidence = 0.95,
     force: Force = False,
