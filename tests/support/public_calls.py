@@ -331,6 +331,7 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
     "Workload.prefixes": lambda w: {"schema": w.schema},
     "Workload.random_ranges": lambda w: {"schema": w.schema, "n": 3, "seed": 0},
     "Workload.ranges": lambda w: {"schema": w.schema, "low": [[0, 0, 0]], "high": [[1, 1, 1]]},
+    "check_table": lambda w: {"source": _arrow(), "schema": w.schema},
     "count": lambda w: {"source": _arrow(), "schema": w.schema},
     "discrete_gaussian": lambda w: {"variance": Fraction(3, 2), "size": 4},
     "discrete_laplace": lambda w: {"scale": Fraction(3, 2), "size": 4},

@@ -1,3 +1,4 @@
+from .checking import TableProblem as TableProblem, check_table as check_table
 from .counting import (
     WAYS_OUT as WAYS_OUT,
     WORKING_BYTES as WORKING_BYTES,

@@ -64,7 +64,7 @@ class CellRule:
         """Fold the cell of every row into its flat index; refuses the table if a policy does."""
         outcome = self._place(column, cells)
         if outcome != ALL_PLACED:
-            raise TableError(self._refusal(outcome))
+            raise TableError(self.refusal(outcome))
 
     def _place(self, column: pa.Array, cells: NDArray[np.int64]) -> int:
         valid = _validity_of(column)
@@ -76,7 +76,8 @@ class CellRule:
             return place_whole_floats(numbers, valid, self._low, self._high, *self._policy, cells)
         return place_integers(_values_of(column, np.int64), valid, self._low, self._high, *self._policy, cells)
 
-    def _refusal(self, outcome: int) -> str:
+    def refusal(self, outcome: int) -> str:
+        """Say why rows cannot be placed, in public words."""
         attribute = self._attribute
         if outcome == MISSING:
             return (

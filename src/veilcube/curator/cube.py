@@ -142,6 +142,12 @@ class Tally(Private):
         return self._persons
 
     @property
+    def exact_tables(self) -> list[NDArray[np.int64]]:
+        """The private counts of each table, read-only."""
+        sizes = [prod(self._schema.shape[axis] for axis in axes) for axes in self._tables]
+        return np.split(self._counts, np.cumsum(sizes)[:-1])
+
+    @property
     def exact_rows(self) -> float:
         """How many rows were counted: private."""
         cells = prod(self._schema.shape[axis] for axis in self._tables[0])

@@ -3,6 +3,7 @@ from .engine import Engine as Engine
 from .loops import (
     ALL_PLACED as ALL_PLACED,
     MISSING as MISSING,
+    OUTSIDE as OUTSIDE,
     UNREADABLE as UNREADABLE,
     UNREADABLE_NUMBER as UNREADABLE_NUMBER,
     add_to_counts as add_to_counts,

@@ -1,6 +1,7 @@
 """``veilcube schema``: check a schema file, or draft one from the columns of a table."""
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -18,17 +19,73 @@ from veilcube.cli.shared import (
     say_exactly,
     show_schema,
 )
-from veilcube.curator import draft_schema
-from veilcube.errors import SchemaError
+from veilcube.curator import check_table, draft_schema
+from veilcube.errors import PrivacyError, SchemaError, TableError
 from veilcube.schema import Schema
 
 app = CommandGroup(help="Check a schema file, or draft one for a table.")
 
 
 @app.command()
-def check(file: SchemaFile, as_json: JsonFlag = False) -> None:
-    """Check a schema file and show the cube that it describes."""
+def check(
+    file: SchemaFile,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="TABLE", help="Also tell every problem that this table has with the schema."),
+    ] = None,
+    from_table: Annotated[
+        str | None,
+        typer.Option("--table", metavar="NAME", help="Which table of a duckdb:/// database, or a SELECT."),
+    ] = None,
+    counts: Annotated[
+        bool,
+        typer.Option(
+            "--counts", help="Show how many rows each problem concerns: private, and so on a terminal only, to you."
+        ),
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check a schema file and show the cube that it describes, or tell what a table has that does not fit it.
+
+    Nothing is charged: what is told of a table is for whoever holds it, and no output to pass on.
+    """
     schema = Schema.from_toml(file)
+    if against is None:
+        _require_against(from_table is not None, counts)
+        _tell_valid(file, schema, as_json)
+        return
+    _require_terminal(counts, as_json)
+    problems = check_table(against, schema, table=from_table)
+    if as_json:
+        told = [{"attribute": problem.attribute, "problem": problem.words} for problem in problems]
+        print_json({"file": str(file), "table": against, "fits": not problems, "problems": told})
+        if problems:
+            raise typer.Exit(TableError.exit_code)
+        return
+    for problem in problems:
+        rows = f" (rows: {problem.exact_rows:,})" if counts and problem.exact_rows is not None else ""
+        say(f"- {problem.attribute}: {problem.words}{rows}")
+    if problems:
+        what = "1 problem, listed above" if len(problems) == 1 else f"{len(problems)} problems, listed above"
+        raise TableError(f"{against} does not fit {file}: {what}; correct the table or the schema and check again")
+    say(f"{against} fits {file}: every value has a cell.")
+
+
+def _require_against(has_table: bool, counts: bool) -> None:
+    if has_table or counts:
+        raise TableError("--table and --counts are about a table; name it with --against TABLE")
+
+
+def _require_terminal(counts: bool, as_json: bool) -> None:
+    """Refuse counts, which are exact and private, to anything that may keep them."""
+    if counts and (as_json or not sys.stdout.isatty()):
+        raise PrivacyError(
+            "how many rows a problem concerns is private, so that --counts writes to a terminal only; leave it out, or "
+            "do not redirect the output and leave --json out"
+        )
+
+
+def _tell_valid(file: Path, schema: Schema, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(file)} | describe_schema(schema))
         return
