@@ -25,7 +25,13 @@ from .planner import (
     usefulness as usefulness,
 )
 from .privacy import PrivacyStatement as PrivacyStatement, rank_distribution as rank_distribution
-from .query import Answer as Answer, Answers as Answers, DistributiveQuery as DistributiveQuery, Workload as Workload
+from .query import (
+    Answer as Answer,
+    Answers as Answers,
+    DistributiveQuery as DistributiveQuery,
+    LinearQueries as LinearQueries,
+    Workload as Workload,
+)
 from .record import History as History
 from .schema import Nominal as Nominal, Ordinal as Ordinal, Schema as Schema
 from .session import measure_cap as measure_cap, protect as protect, release as release

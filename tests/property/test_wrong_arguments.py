@@ -28,8 +28,8 @@ SECONDS_PER_CALL = 10
 BYTES_FOR_A_CALL = 2 * 2**30
 PAIRS_TRIED = 12
 FUNCTIONS = ("progress", "part", "merge")
-# Dates have no middle.
-REFUSED_WHATEVER_IS_GIVEN = ("Ordinal of dates.centres", "Ordinal of dates.spans")
+# Dates have no middle, and one attribute has no correlation.
+REFUSED_WHATEVER_IS_GIVEN = ("Ordinal of dates.centres", "Ordinal of dates.spans", "Release in steps.correlation")
 
 
 def _list_in_itself() -> list[object]:

@@ -10,7 +10,7 @@ from .history import (
     judge_rows as judge_rows,
     read_history as read_history,
 )
-from .quantile import DateAnswer as DateAnswer
+from .questions import DateAnswer as DateAnswer
 from .refine import (
     Fact as Fact,
     FactSource as FactSource,

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,36 +15,32 @@ from veilcube.analyst.estimate import (
     Estimate,
     Estimates,
     Estimator,
-    GroupedCounts,
     Guarantee,
     LatentClasses,
     MixtureEstimate,
     Nonnegative,
     choose_estimator,
-    distribution_of_groups,
-    mean_of_groups,
-    quantile_of_groups,
 )
 from veilcube.analyst.export import Exports
-from veilcube.analyst.quantile import DateAnswer, answer_distributive, locate_quantile
+from veilcube.analyst.questions import Questions, answer_linear
 from veilcube.analyst.report import Reports
 from veilcube.errors import QueryError
 from veilcube.privacy import PrivacyStatement
 from veilcube.query import (
     Answer,
     Answers,
-    DistributiveQuery,
+    LinearQueries,
     Query,
     Workload,
+    ask_groups,
     held_groups,
     read_confidence,
     read_marginal,
-    read_query,
     read_question,
 )
 from veilcube.record import History, ReleaseRecord
-from veilcube.schema import Bins, Ordinal, Region, Schema, attributes_as_html
-from veilcube.system import read_kind, show
+from veilcube.schema import Grouping, Region, Schema, attributes_as_html, read_groupings
+from veilcube.system import Floats, read_kind, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +48,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Release(CapAnswers, Exports, Reports):
+class Release(CapAnswers, Questions, Exports, Reports):
     """A differentially private release: any number of questions, at no further cost in privacy."""
 
     def __init__(self, record: ReleaseRecord) -> None:
@@ -157,7 +152,7 @@ class Release(CapAnswers, Exports, Reports):
 
     def answer(
         self,
-        workload: Workload,
+        workload: Workload | LinearQueries,
         *,
         estimator: str = "best",
         confidence: float = 0.95,
@@ -165,9 +160,18 @@ class Release(CapAnswers, Exports, Reports):
         rows: str = "kept",
         spread: float | None = None,
     ) -> Answers:
-        """Estimate every query of a workload at once, ``interval``, ``rows`` and ``spread`` as in ``count``."""
+        """Estimate every query of a workload at once, ``interval``, ``rows`` and ``spread`` as in ``count``.
+
+        ``LinearQueries`` are answered too, with intervals from the noise of the whole sum, about the kept rows.
+        """
+        if isinstance(workload, LinearQueries):
+            if _is_guaranteed(interval) or rows != "kept" or spread is not None:
+                raise QueryError("linear queries are answered about kept rows; leave out interval, rows and spread")
+            return answer_linear(self, workload, estimator, read_confidence(confidence))
         if not isinstance(workload, Workload):
-            raise QueryError("release.answer takes a veilcube.Workload; use release.count for a single query")
+            raise QueryError(
+                "release.answer takes a veilcube.Workload or LinearQueries; use release.count for a single query"
+            )
         if workload.schema != self.schema:
             raise QueryError("the workload is for another schema; build it with release.schema")
         of_all = self._all_rows(rows, spread, confidence)
@@ -204,81 +208,6 @@ class Release(CapAnswers, Exports, Reports):
         ``rows`` and ``spread`` are as in ``count``.
         """
         return self._grouped(*read_marginal(self.schema, names, where), estimator, confidence, rows, spread)
-
-    def sum(
-        self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
-    ) -> Answer:
-        """Estimate the sum of an ordinal attribute, missing and other values aside.
-
-        A bin counts as its middle, and the interval also covers where in their bins the values may lie.
-        """
-        ordinal, groups = self._ordinal_groups(attribute, where, estimator, may_be_empty=True)
-        centres = ordinal.centres()
-        value, stddev = float((centres * groups.counts).sum()), float(np.sqrt(groups.variance_of(centres)))
-        least, largest = ordinal.spans()
-        low = float((least * groups.counts).sum()) - groups.half_width_of(least, read_confidence(confidence))
-        high = float((largest * groups.counts).sum()) + groups.half_width_of(largest, confidence)
-        return Answer(value, min(low, value), max(high, value), confidence, stddev, self._words)
-
-    def mean(
-        self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
-    ) -> Answer:
-        """Estimate the mean of an ordinal attribute, missing and other values aside.
-
-        A bin counts as its middle, and the interval also covers where in their bins the values may lie.
-        """
-        ordinal, groups = self._ordinal_groups(attribute, where, estimator)
-        found = mean_of_groups(groups, ordinal.centres(), read_confidence(confidence))
-        low, high = found.low, found.high
-        if isinstance(ordinal.division, Bins):
-            least, largest = ordinal.spans()
-            low = min(low, mean_of_groups(groups, least, confidence).low)
-            high = max(high, mean_of_groups(groups, largest, confidence).high)
-        return Answer(found.value, low, high, confidence, found.stddev, self._words)
-
-    def quantile(
-        self,
-        attribute: str,
-        rank: float = 0.5,
-        *,
-        where: Query | None = None,
-        estimator: str = "best",
-        confidence: float = 0.95,
-    ) -> Answer | DateAnswer:
-        """Estimate the least value of an ordinal attribute that a share ``rank`` of the rows does not exceed."""
-        if isinstance(rank, bool) or not isinstance(rank, Real) or not 0.0 <= rank <= 1.0:
-            raise QueryError("the rank of a quantile lies between 0 and 1, 0.5 being the median")
-        ordinal, groups = self._ordinal_groups(attribute, where, estimator)
-        cells = quantile_of_groups(groups, rank, read_confidence(confidence))
-        return locate_quantile(ordinal, cells, confidence, self._words)
-
-    def cdf(
-        self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
-    ) -> Answers:
-        """Estimate, for every cell of an ordinal attribute, the share of rows at or below it."""
-        ordinal, groups = self._ordinal_groups(attribute, where, estimator)
-        found = distribution_of_groups(groups, read_confidence(confidence))
-        labels = {ordinal.name: tuple(ordinal.labels()[: ordinal.regular_size])}
-        return self._many(found, confidence, estimator, labels)
-
-    def distributive(
-        self,
-        query: DistributiveQuery,
-        attribute: str,
-        *,
-        where: Query | None = None,
-        estimator: str = "best",
-        confidence: float = 0.95,
-    ) -> Answer:
-        """Estimate a distributive query whose parts add up, such as a clipped sum, over an attribute's values."""
-        axis = self.schema.axis(attribute)
-        asked = self.schema.attributes[axis]
-
-        def read_groups() -> GroupedCounts:
-            region = read_query(self.schema, where if where is not None else {})
-            return self._estimate(estimator).grouped(region, [axis]).first(asked.regular_size)
-
-        return answer_distributive(query, asked, read_groups, read_confidence(confidence), self._words)
 
     def check(self, *, estimator: str = "best") -> ReleaseCheck:
         """Tell how well what the answers rest on agrees with what was measured, by kind of question."""
@@ -336,9 +265,11 @@ class Release(CapAnswers, Exports, Reports):
         rows: str = "kept",
         spread: float | None = None,
     ) -> Answers:
-        axes = self.schema.axes(names)
-        groups = self._estimate(estimator).grouped(region, axes)
-        held, labels = held_groups(self.schema, axes, groups.sizes)
+        groupings = read_groupings(self.schema, names)
+        if not all(grouping.is_by_value for grouping in groupings):
+            return self._by_questions(region, groupings, estimator, confidence, rows, spread)
+        groups = self._estimate(estimator).grouped(region, [grouping.axis for grouping in groupings])
+        held, labels = held_groups(groupings, groups.sizes)
         of_all = self._all_rows(rows, spread, confidence)
         found = groups.estimates(read_confidence(confidence) if of_all is None else of_all.of_kept)
         kept = Estimates(found.value[held], found.low[held], found.high[held], found.stddev[held], found.estimator)
@@ -346,23 +277,25 @@ class Release(CapAnswers, Exports, Reports):
             kept = self._for_all_rows(of_all, kept, groups.sizes[held].astype(np.float64), estimator)
         return self._many(kept, confidence, estimator, labels)
 
-    def _ordinal_groups(
-        self, attribute: str, where: Query | None, estimator: str, *, may_be_empty: bool = False
-    ) -> tuple[Ordinal, GroupedCounts]:
-        axis = self.schema.axis(attribute)
-        ordinal = self.schema.attributes[axis]
-        if not isinstance(ordinal, Ordinal):
-            raise QueryError(f"'{attribute}' has no order, so it has no sum, mean or quantile; ask for its marginal")
-        region = read_query(self.schema, where if where is not None else {})
-        regular = Region.on_axis(self.schema.shape, axis, ordinal.mask(0, ordinal.regular_size))
-        region = region.intersect(regular)
-        if not region.cells and not may_be_empty:
-            raise QueryError(
-                f"the condition selects no cell of '{attribute}', so there is nobody to take a mean or a quantile of; "
-                "widen the condition"
-            )
-        groups = self._estimate(estimator).grouped(region, [axis])
-        return ordinal, groups.first(ordinal.regular_size)
+    def _by_questions(
+        self,
+        region: Region,
+        groupings: Sequence[Grouping],
+        estimator: str,
+        confidence: float,
+        rows: str,
+        spread: float | None,
+    ) -> Answers:
+        """Answer each group as a question of its own: groups of several values are counts like any other."""
+
+        def ask(workload: Workload) -> Answers:
+            return self.answer(workload, estimator=estimator, confidence=confidence, rows=rows, spread=spread)
+
+        def nothing(empty: Floats, labels: Mapping[str, tuple[str, ...]]) -> Answers:
+            self._estimate(estimator)
+            return self._many(Estimates(empty, empty, empty, empty), read_confidence(confidence), estimator, labels)
+
+        return ask_groups(self.schema, region, groupings, ask, nothing)
 
     def _many(
         self, found: Estimates, confidence: float, asked: str, axes: Mapping[str, tuple[str, ...]] | None = None

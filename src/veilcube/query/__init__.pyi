@@ -1,3 +1,4 @@
+from .aggregates import Asked as Asked
 from .answer import (
     Answer as Answer,
     Answers as Answers,
@@ -5,11 +6,13 @@ from .answer import (
     RankAnswers as RankAnswers,
     ends_of_cells as ends_of_cells,
     read_confidence as read_confidence,
+    require_place as require_place,
     value_of_cell as value_of_cell,
 )
 from .answering import (
     Answering as Answering,
     AnswersWorkloads as AnswersWorkloads,
+    ask_groups as ask_groups,
     held_groups as held_groups,
     read_marginal as read_marginal,
     read_question as read_question,
@@ -19,5 +22,10 @@ from .distributive import DistributiveQuery as DistributiveQuery
 from .linear import LinearQueries as LinearQueries
 from .linear_factors import Factor as Factor
 from .predicate import Query as Query, read_condition as read_condition, read_query as read_query
-from .sql import SqlQuery as SqlQuery, read_sql as read_sql
+from .sql import (
+    SqlQuery as SqlQuery,
+    SqlStatement as SqlStatement,
+    read_sql as read_sql,
+    read_statement as read_statement,
+)
 from .workload import Workload as Workload, grouped_regions as grouped_regions

@@ -122,8 +122,7 @@ class Answers:
         return len(self.value)
 
     def __getitem__(self, index: int | tuple[int, ...]) -> Answer:
-        if not _is_place(index, self.value.shape):
-            raise QueryError(f"answers have the shape {self.value.shape}; choose one by whole numbers, from 0 on")
+        require_place(index, self.value.shape)
         return Answer(
             float(self.value[index]),
             float(self.low[index]),
@@ -190,6 +189,12 @@ def _cell_text(entry: object) -> str:
 def _read_words(*texts: object) -> None:
     if not all(isinstance(text, str) for text in texts):
         raise QueryError("the privacy and the estimator of an answer are texts")
+
+
+def require_place(index: object, shape: tuple[int, ...]) -> None:
+    """Refuse an index that does not choose one of the answers."""
+    if not _is_place(index, shape):
+        raise QueryError(f"answers have the shape {shape}; choose one by whole numbers, from 0 on")
 
 
 def _is_place(index: object, shape: tuple[int, ...]) -> bool:

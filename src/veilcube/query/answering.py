@@ -3,8 +3,7 @@
 ``Answering`` is what all of them offer. Whoever answers workloads gets counts and marginals from ``AnswersWorkloads``.
 """
 
-from collections.abc import Sequence
-from math import prod
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +14,7 @@ from veilcube.query.answer import Answer, Answers, read_confidence
 from veilcube.query.predicate import Query, read_query
 from veilcube.query.sql import read_sql
 from veilcube.query.workload import MAX_QUERIES, Workload, grouped_regions
-from veilcube.schema import Region, Schema
+from veilcube.schema import Grouping, Region, Schema, read_groupings, require_groups
 from veilcube.system import Floats, Integers
 
 
@@ -75,28 +74,32 @@ def read_marginal(schema: Schema, names: Sequence[str], where: Query | None) -> 
 
 
 def held_groups(
-    schema: Schema, axes: Sequence[int], sizes: Integers
+    groupings: Sequence[Grouping], sizes: Integers
 ) -> tuple[tuple[Integers, ...], dict[str, tuple[str, ...]]]:
-    """Return which cells of each attribute of a marginal hold anybody that was asked about, and their labels."""
+    """Return which groups of each attribute of a marginal hold anybody that was asked about, and their labels."""
     held = [np.flatnonzero(sizes.max(axis=tuple({*range(sizes.ndim)} - {axis})) > 0) for axis in range(sizes.ndim)]
     labels = {
-        schema.names[axis]: tuple(np.array(schema.attributes[axis].labels())[cells].tolist())
-        for axis, cells in zip(axes, held, strict=True)
+        grouping.name: tuple(np.array(grouping.labels)[kept].tolist())
+        for grouping, kept in zip(groupings, held, strict=True)
     }
     return np.ix_(*held), labels
 
 
-def _groups(answering: Answering, region: Region, names: Sequence[str], confidence: float) -> Answers:
-    schema = answering.schema
-    axes = schema.axes(names)
-    shape = tuple(schema.shape[axis] for axis in axes)
-    asked, is_held = _questions(schema, region, names, axes)
-    held, labels = held_groups(schema, axes, is_held.astype(np.int64).reshape(shape))
+def ask_groups(
+    schema: Schema,
+    region: Region,
+    groupings: Sequence[Grouping],
+    ask: Callable[[Workload], Answers],
+    nothing: Callable[..., Answers],
+) -> Answers:
+    """Ask for the count of every combination of groups in one workload; ``nothing`` makes answers of zeros."""
+    shape = tuple(map(len, groupings))
+    asked, is_held = _questions(schema, region, groupings)
+    held, labels = held_groups(groupings, is_held.astype(np.int64).reshape(shape))
     places = np.arange(is_held.size).reshape(shape)[held]
     if asked is None:
-        empty = np.zeros(places.shape)
-        return Answers(empty, empty, empty, empty, read_confidence(confidence), str(answering.privacy), labels)
-    found = answering.answer(asked, confidence=confidence)
+        return nothing(np.zeros(places.shape), labels)
+    found = ask(asked)
 
     def arranged(one_each: Floats) -> Floats:
         every = np.zeros(is_held.size)
@@ -107,21 +110,32 @@ def _groups(answering: Answering, region: Region, names: Sequence[str], confiden
     return Answers(*arrays, found.confidence, found.privacy, labels, found.estimator)
 
 
+def _groups(answering: Answering, region: Region, names: Sequence[str], confidence: float) -> Answers:
+    def nothing(empty: Floats, labels: dict[str, tuple[str, ...]]) -> Answers:
+        return Answers(empty, empty, empty, empty, read_confidence(confidence), str(answering.privacy), labels)
+
+    def ask(workload: Workload) -> Answers:
+        return answering.answer(workload, confidence=confidence)
+
+    return ask_groups(answering.schema, region, read_groupings(answering.schema, names), ask, nothing)
+
+
 def _questions(
-    schema: Schema, region: Region, names: Sequence[str], axes: Sequence[int]
+    schema: Schema, region: Region, groupings: Sequence[Grouping]
 ) -> tuple[Workload | None, NDArray[np.bool_]]:
     """Return a question for each group that holds any cell of a region, and which groups do."""
     block = region.rectangle()
     if block is None:
-        regions = grouped_regions(schema, region, names)
+        regions = grouped_regions(schema, region, [grouping.name for grouping in groupings])
         is_held = np.array([group.cells > 0 for group in regions])
         asked = [group for group in regions if group.cells]
         return (Workload(schema, asked) if asked else None), is_held
     # Before anything is written out: a workload would refuse so many only afterwards.
-    if prod(schema.shape[axis] for axis in axes) > MAX_QUERIES:
-        raise QueryError(f"a marginal of more than {MAX_QUERIES:,} groups is too many to ask; ask for fewer attributes")
-    cells = np.indices([schema.shape[axis] for axis in axes]).reshape(len(axes), -1).T
-    low, high = (np.repeat(np.asarray(end, dtype=np.int64)[np.newaxis], len(cells), axis=0) for end in block)
-    low[:, axes], high[:, axes] = np.maximum(low[:, axes], cells), np.minimum(high[:, axes], cells)
+    require_groups(groupings, MAX_QUERIES, "ask for fewer attributes")
+    numbers = np.indices([len(grouping) for grouping in groupings]).reshape(len(groupings), -1)
+    low, high = (np.repeat(np.asarray(end, dtype=np.int64)[np.newaxis], numbers.shape[1], axis=0) for end in block)
+    for grouping, chosen in zip(groupings, numbers, strict=True):
+        low[:, grouping.axis] = np.maximum(low[:, grouping.axis], grouping.first[chosen])
+        high[:, grouping.axis] = np.minimum(high[:, grouping.axis], grouping.last[chosen])
     is_held = np.asarray((low <= high).all(axis=1))
     return (Workload.ranges(schema, low[is_held], high[is_held]) if is_held.any() else None), is_held

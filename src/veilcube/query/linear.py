@@ -25,13 +25,14 @@ from veilcube.query.linear_factors import (
     joined,
     moment_term,
     plain_queries,
+    product_of,
     read_list,
     read_queries,
     read_terms,
     terms_of_region,
     wavelet_term,
 )
-from veilcube.query.predicate import Query
+from veilcube.query.predicate import Query, read_query
 from veilcube.query.workload import Workload
 from veilcube.schema import Schema, require_schema
 from veilcube.system import Floats, Integers, read_numbers
@@ -115,9 +116,18 @@ class LinearQueries:
         return cls.of_terms(schema, [[{}]])
 
     @classmethod
-    def moments(cls, schema: Schema, powers: Sequence[Mapping[str, int]]) -> "LinearQueries":
-        """Build sums of products of powers, such as ``[{"height": 1, "weight": 1}]``; bins count as their middle."""
-        return cls.of_terms(schema, [[moment_term(schema, entry)] for entry in _entries(schema, powers, "moments")])
+    def moments(
+        cls, schema: Schema, powers: Sequence[Mapping[str, int]], where: Query | None = None
+    ) -> "LinearQueries":
+        """Build sums of products of powers, such as ``[{"height": 1, "weight": 1}]``; bins count as their middle.
+
+        With ``where`` they are of the rows that meet a condition.
+        """
+        terms = [moment_term(schema, entry) for entry in _entries(schema, powers, "moments")]
+        if where is None:
+            return cls.of_terms(schema, [[term] for term in terms])
+        boxes = terms_of_region(read_query(schema, where))
+        return cls.of_terms(schema, [[product_of(term, box) for box in boxes] for term in terms])
 
     @classmethod
     def fourier(cls, schema: Schema, names: Sequence[Sequence[str]]) -> "LinearQueries":

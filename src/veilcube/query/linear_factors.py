@@ -91,6 +91,12 @@ def terms_of_region(region: Region) -> list[Term]:
     ]
 
 
+def product_of(one: Term, other: Term) -> Term:
+    """Return the term that weighs each cell by both."""
+    shared = {axis: one[axis] * other[axis] for axis in one.keys() & other.keys()}
+    return {**one, **other, **shared}
+
+
 def factors_of_ranges(shape: Sequence[int], low: Integers, high: Integers, terms: Integers) -> tuple[Factor, ...]:
     """Return blocks of cells, inclusive indices (blocks, attributes), as the terms of these numbers."""
     factors = []

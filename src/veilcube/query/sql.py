@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import ParseError, Token, TokenError, TokenType, exp
 
-from veilcube.errors import QueryError
+from veilcube.errors import QueryError, quoted
+from veilcube.query.aggregates import Asked, read_aggregate
 from veilcube.query.conditions import region_where
 from veilcube.query.unsupported import refuse, refuse_extras
-from veilcube.schema import Region, Schema
+from veilcube.schema import Region, Schema, level_name, read_groupings, split_level
 
 DIALECT = "duckdb"
 MAX_CHARACTERS = 100_000
@@ -39,6 +40,15 @@ class SqlQuery:
     group_by: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class SqlStatement:
+    """What a whole statement asks: ``asked`` of the rows of ``region``, in all or for each group."""
+
+    region: Region
+    group_by: tuple[str, ...]
+    asked: tuple[Asked, ...]
+
+
 def read_sql(schema: Schema, text: str) -> SqlQuery:
     """Read a condition, a WHERE clause or a whole ``SELECT COUNT(*)`` against the attributes of a schema.
 
@@ -49,14 +59,34 @@ def read_sql(schema: Schema, text: str) -> SqlQuery:
     >>> read_sql(schema, "SELECT sex, COUNT(*) FROM adult WHERE age IN (30, 31) GROUP BY sex").group_by
     ('sex',)
     """
+    found = read_statement(schema, text)
+    others = [asked.text for asked in found.asked if asked.statistic != "count"]
+    if others:
+        raise QueryError(
+            f"not supported: {quoted(others[0])} here, where counts are asked for; ask a release with release.ask, "
+            "release.group, release.mean, release.sum or release.quantile, or with 'veilcube query'"
+        )
+    if len(found.asked) != 1:
+        raise QueryError("a query selects COUNT(*) exactly once, beside the attributes after GROUP BY")
+    return SqlQuery(found.region, found.group_by)
+
+
+def read_statement(schema: Schema, text: str) -> SqlStatement:
+    """Read a condition or a whole statement, whose columns are counts, sums, means, quantiles and shares.
+
+    >>> from veilcube.schema import Nominal, Ordinal
+    >>> schema = Schema([Ordinal("age", 17, 90), Nominal("sex", ["Female", "Male"])])
+    >>> [asked.statistic for asked in read_statement(schema, "SELECT AVG(age), COUNT(*) FROM t GROUP BY sex").asked]
+    ['mean', 'count']
+    """
     try:
         select = _parse(text)
         _check_select(select)
         group_by = _read_group_by(schema, select)
-        _check_columns(schema, select, group_by)
+        asked = _read_columns(schema, select, group_by)
         where = select.args.get("where")
         region = Region.everything(schema.shape) if where is None else region_where(schema, where.this)
-        return SqlQuery(region, group_by)
+        return SqlStatement(region, group_by, asked)
     except RecursionError:
         raise QueryError("the condition is nested too deeply; write it with fewer parentheses and NOTs") from None
     except QueryError as problem:
@@ -154,36 +184,53 @@ def _read_group_by(schema: Schema, select: exp.Select) -> tuple[str, ...]:
         column = entry.unnest()
         if isinstance(column, exp.Literal):
             raise QueryError(f"not supported: GROUP BY {column.name}; name the attribute instead of its position")
-        if not isinstance(column, exp.Column):
-            raise refuse(column)
-        names[schema.names[schema.axis(column.name)]] = None
+        names[_group_name(schema, column)] = None
     return tuple(names)
 
 
-def _check_columns(schema: Schema, select: exp.Select, group_by: tuple[str, ...]) -> None:
-    counts = 0
+def _group_name(schema: Schema, column: exp.Expr) -> str:
+    """Return the name of an attribute or of a level of one: ``job``, ``LEVEL(job, 1)`` or ``"job:Level 1"``."""
+    if isinstance(column, exp.Column) and not isinstance(column.this, exp.Star):
+        return _known_level(schema, *split_level(schema, column.name))
+    if not is_level(column):
+        raise refuse(column.this if isinstance(column, exp.Column) else column)
+    named, *levels = column.expressions or [None]
+    is_number = len(levels) == 1 and isinstance(levels[0], exp.Literal) and re.fullmatch(r"\d{1,4}", levels[0].name)
+    if not isinstance(named, exp.Column) or not is_number or levels[0].is_string:
+        raise QueryError("LEVEL takes an attribute and the number of a level, such as LEVEL(job, 1)")
+    return _known_level(schema, schema.axis(named.name), int(levels[0].name))
+
+
+def _known_level(schema: Schema, axis: int, level: int | None) -> str:
+    name = level_name(schema, axis, level)
+    if level is not None:
+        read_groupings(schema, [name])  # refuses a level that is not there
+    return name
+
+
+def is_level(column: exp.Expr) -> bool:
+    """Whether a part of SQL asks for a level of a hierarchy."""
+    return isinstance(column, exp.Anonymous) and column.name.upper() == "LEVEL"
+
+
+def _read_columns(schema: Schema, select: exp.Select, group_by: tuple[str, ...]) -> tuple[Asked, ...]:
+    found: list[Asked] = []
     for entry in select.expressions:
         column = entry.unalias()
-        if isinstance(column, exp.Count):
-            _check_count(column)
-            counts += 1
-        elif isinstance(column, exp.Column) and not isinstance(column.this, exp.Star):
-            name = schema.names[schema.axis(column.name)]
-            if name not in group_by:
-                raise QueryError(f"'{name}' is selected but not grouped; add GROUP BY {name} or select COUNT(*) alone")
-        else:
-            raise refuse(column.this if isinstance(column, exp.Column) else column)
-    if counts != 1:
-        raise QueryError("a query selects COUNT(*) exactly once, beside the attributes after GROUP BY")
-
-
-def _check_count(count: exp.Count) -> None:
-    refuse_extras(count, "this", "big_int")
-    counted = count.this
-    if isinstance(counted, exp.Distinct):
-        raise QueryError("not supported: COUNT(DISTINCT ...); only COUNT(*) is answered from a release")
-    if not isinstance(counted, exp.Star) and not (isinstance(counted, exp.Literal) and not counted.is_string):
-        raise QueryError("not supported: COUNT of an expression; write COUNT(*) and 'WHERE ... IS NOT NULL'")
+        asked = read_aggregate(schema, column, entry.alias if isinstance(entry, exp.Alias) else None)
+        if asked is not None:
+            found.append(asked)
+            continue
+        name = _group_name(schema, column)
+        if name not in group_by:
+            raise QueryError(f"'{name}' is selected but not grouped; add GROUP BY {name} or select COUNT(*) alone")
+    if not found:
+        raise QueryError("a query selects COUNT(*), or sums, means, quantiles and shares, beside the groups")
+    names = [asked.name for asked in found]
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated and repeated[0] != "COUNT(*)":
+        raise QueryError(f"'{quoted(repeated[0])}' is selected twice; select it once, or name both with AS")
+    return tuple(found)
 
 
 def _shortened(text: str, length: int = MAX_MESSAGE) -> str:

@@ -89,8 +89,8 @@ def refuse(node: exp.Expr) -> QueryError:
         return QueryError("not supported: a comparison inside a comparison; join the two with AND")
     if isinstance(node, exp.AggFunc):
         return QueryError(
-            f"not supported: {_function_name(node)} here; SQL asks for COUNT(*) only, and sums, means and quantiles "
-            "have their own questions: release.sum, release.mean, release.quantile, or --sum, --mean, --quantile"
+            f"not supported: {_function_name(node)} here; a release is asked for COUNT(*), SUM, AVG, MEDIAN, "
+            "QUANTILE_CONT, VAR_POP and SHARE, each as a column of its own behind SELECT"
         )
     if isinstance(node, exp.Func):
         return QueryError(f"not supported: the function {_function_name(node)}; compare attributes with plain values")

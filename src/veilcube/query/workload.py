@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from veilcube import query as door
 from veilcube.errors import QueryError
 from veilcube.query.predicate import Query, read_query
-from veilcube.schema import Region, Schema, require_schema
+from veilcube.schema import Grouping, Region, Schema, read_groupings, require_schema
 from veilcube.system import read_whole, require_memory, show
 
 MAX_QUERIES = 50_000_000
@@ -144,20 +144,29 @@ class Workload:
 
 
 def grouped_regions(schema: Schema, region: Region, group_by: Sequence[str]) -> list[Region]:
-    """Split a region by the cells of the named attributes, the last name varying fastest."""
-    if not group_by:
-        return [region]
-    axis = schema.axis(group_by[0])
-    attribute = schema.attributes[axis]
-    if prod(schema[name].size for name in group_by) * attribute.size > MOST_CELLS_OF_GROUPS:
+    """Split a region by the groups of the named attributes or levels, the last name varying fastest."""
+    groupings = read_groupings(schema, group_by)
+    if prod(map(len, groupings)) * max((schema.shape[one.axis] for one in groupings), default=1) > MOST_CELLS_OF_GROUPS:
         raise QueryError(
             "GROUP BY gives too many groups for a workload; ask for them with release.count or release.marginal"
         )
-    parts = [
-        region.intersect(Region.on_axis(schema.shape, axis, attribute.mask(cell, cell + 1)))
-        for cell in range(attribute.size)
+    return _split(schema, region, groupings)
+
+
+def _split(schema: Schema, region: Region, groupings: Sequence[Grouping]) -> list[Region]:
+    if not groupings:
+        return [region]
+    grouping, *others = groupings
+    attribute = schema.attributes[grouping.axis]
+    return [
+        inner
+        for first, last in zip(grouping.first.tolist(), grouping.last.tolist(), strict=True)
+        for inner in _split(
+            schema,
+            region.intersect(Region.on_axis(schema.shape, grouping.axis, attribute.mask(first, last + 1))),
+            others,
+        )
     ]
-    return [inner for part in parts for inner in grouped_regions(schema, part, group_by[1:])]
 
 
 def _marginal_blocks(schema: Schema, axes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

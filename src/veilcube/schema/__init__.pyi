@@ -6,6 +6,13 @@ from .divisions import (
     WholeNumbers as WholeNumbers,
     read_date as read_date,
 )
+from .grouping import (
+    Grouping as Grouping,
+    level_name as level_name,
+    read_groupings as read_groupings,
+    require_groups as require_groups,
+    split_level as split_level,
+)
 from .hierarchy import Hierarchy as Hierarchy, Node as Node
 from .region import Box as Box, Region as Region
 from .schema import Schema as Schema, require_schema as require_schema

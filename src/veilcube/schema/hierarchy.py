@@ -8,8 +8,8 @@ from typing import TypeAlias, Union
 
 import numpy as np
 
-from veilcube.errors import SchemaError, quoted
-from veilcube.system import is_encodable
+from veilcube.errors import QueryError, SchemaError, quoted
+from veilcube.system import is_encodable, read_whole
 
 HierarchySpec: TypeAlias = Mapping[str, Union["HierarchySpec", Sequence[Union[str, "HierarchySpec"]]]]
 
@@ -79,6 +79,25 @@ class Hierarchy:
     def groups(self) -> tuple[str, ...]:
         """The names of the inner nodes, parents before children."""
         return tuple(node.name for node in _walk(self.root) if not node.is_leaf and node is not self.root)
+
+    @property
+    def depth(self) -> int:
+        """How many levels there are below the root; the values of a flat list are level 1."""
+        return _depth(self.root)
+
+    def level(self, number: int) -> tuple[Node, ...]:
+        """Return the nodes so many levels below the root, from left to right; a value above that level is its own node.
+
+        >>> [node.name for node in Hierarchy.read({"Care": ["Nurse", "Aide"], "Law": ["Judge"]}).level(1)]
+        ['Care', 'Law']
+        """
+        wanted = read_whole(number, "the level of a hierarchy", 1)
+        if wanted > self.depth:
+            raise QueryError(f"the hierarchy has levels 1 to {self.depth}, from its topmost groups to its values")
+        nodes = self.root.children
+        for _ in range(wanted - 1):
+            nodes = tuple(below for node in nodes for below in (node.children or (node,)))
+        return nodes
 
     def run_of(self, name: str) -> tuple[int, int] | None:
         """Return the half-open run of leaves below the node called ``name``, or None if there is no such node."""
@@ -156,6 +175,10 @@ def _is_value(entry: object) -> bool:
 
 def _place(name: str) -> str:
     return f"the group '{name}'" if name else "the list of values"
+
+
+def _depth(node: Node) -> int:
+    return 1 + max(map(_depth, node.children)) if node.children else 0
 
 
 def _walk(node: Node) -> list[Node]:

@@ -134,7 +134,7 @@ QUERIES = {
     "unknown attribute": Case(("height > 3",), 5, "height"),
     "unknown value": Case(("sex = 'Robot'",), 5, "Robot"),
     "inverted range": Case(("age BETWEEN 39 AND 30",), 5, "39"),
-    "unsupported SQL": Case(("SELECT AVG(age) FROM people",), 5, "not supported"),
+    "unsupported SQL": Case(("SELECT STDDEV(age) FROM people",), 5, "not supported"),
     "unreadable SQL": Case(("age >",), 5, ""),
     "no query": Case((), 5, "nothing to answer"),
     "a condition without its question": Case(("age > 30", "--where", "age < 40"), 5, "give the condition alone"),

@@ -105,6 +105,28 @@ def test_a_statistic_beside_a_condition_says_that_it_is_about_all_rows(call: Cal
     assert "all rows" not in below
 
 
+def test_statistics_are_answered_by_group_and_options_may_be_repeated(call: Call) -> None:
+    words = ("--quantile", "age", "0.5", "--quantile", "age", "0.9", "--share", "age < 30", "--group-by", "sex")
+    results = json.loads(call("query", "people.veil", *words, "--where", "age < 40", "--json").out)["results"]
+    asked = ["quantile 0.5 of age", "quantile 0.9 of age", "share of age < 30"]
+    assert [found["statistic"] for found in results] == asked
+    assert [[group["sex"] for group in found["groups"]] for found in results] == [["Female", "Male"]] * 3
+    assert all(0 <= group["value"] <= 1 for group in results[2]["groups"])
+    statement = "SELECT COUNT(*) AS people, AVG(age), SHARE(*) FROM t GROUP BY sex"
+    found = json.loads(call("query", "people.veil", statement, "--json").out)["results"]
+    assert [row["statistic"] for row in found] == ["people", "AVG(age)", "SHARE(*)"]
+    shown = call("query", "people.veil", statement).out
+    assert f"AVG(age): {statement}" in shown
+    counts = json.loads(call("query", "people.veil", "--group-by", "sex", "--json").out)["results"]
+    assert [group["value"] for group in counts[0]["groups"]] == [group["value"] for group in found[0]["groups"]]
+
+
+def test_groups_that_nothing_asks_about_are_refused(call: Call) -> None:
+    assert "write GROUP BY into the query" in call("query", "people.veil", "age < 30", "--group-by", "sex").err
+    assert "no hierarchy" in call("query", "people.veil", "--group-by", "sex:Level 1").err
+    assert "is not a number" in call("query", "people.veil", "--quantile", "age", "half").err
+
+
 @pytest.mark.parametrize(("unit", "shown"), [("day", "2024-02-01"), ("month", "2024-02"), ("year", "2024")])
 def test_a_quantile_of_dates_is_shown_in_the_units_of_its_attribute(unit: CalendarUnit, shown: str, call: Call) -> None:
     visit = Ordinal("visit", "2022-01-01", "2025-12-31", unit=unit)

@@ -74,7 +74,7 @@ def test_help_is_shown_whatever_else_is_said(capfd: pytest.CaptureFixture[str]) 
     assert "Usage" in caller(capfd)("query", "--where", "a", "--where", "b", "--help").out
 
 
-def test_two_quantiles_are_refused_as_one_json_object(capfd: pytest.CaptureFixture[str]) -> None:
-    done = caller(capfd)("query", "x.veil", "--quantile", "age", "0.5", "--quantile", "age", "0.9", "--json")
+def test_two_estimators_are_refused_as_one_json_object(capfd: pytest.CaptureFixture[str]) -> None:
+    done = caller(capfd)("query", "x.veil", "--estimator", "best", "--estimator", "posterior", "--json")
     assert (done.code, done.err) == (2, "")
-    assert "--quantile was given twice" in done.out
+    assert "--estimator was given twice" in done.out

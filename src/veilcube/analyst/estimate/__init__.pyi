@@ -17,6 +17,7 @@ from .base import (
     quantile_of_groups as quantile_of_groups,
     queries_about_groups as queries_about_groups,
     queries_about_region as queries_about_region,
+    ratio_of_groups as ratio_of_groups,
 )
 from .best import best_estimator as best_estimator
 from .guaranteed import Guarantee as Guarantee

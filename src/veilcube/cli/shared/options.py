@@ -120,7 +120,16 @@ def _verbose() -> Any:
 
 
 class OneValueCommand(TyperCommand):
-    """A command that refuses a second value of an option that is no list; the parser alone would keep the last."""
+    """A command that refuses a second value of an option that is no list; the parser alone would keep the last.
+
+    A list of pairs takes as many words each time as its metavar has: a type for that is more than typer knows.
+    """
+
+    def __init__(self, *words: Any, **settings: Any) -> None:
+        super().__init__(*words, **settings)
+        for param in self.params:
+            if param.param_type_name == "option" and getattr(param, "multiple", False) and param.metavar:
+                param.nargs = len(param.metavar.split())
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return what the command takes: its arguments and options, and --verbose, which help shows once for all."""

@@ -22,6 +22,7 @@ from .ratios import (
     distribution_of_groups as distribution_of_groups,
     mean_of_groups as mean_of_groups,
     quantile_of_groups as quantile_of_groups,
+    ratio_of_groups as ratio_of_groups,
 )
 from .region_noise import RegionNoise as RegionNoise
 from .simplex import project_onto_simplex as project_onto_simplex

@@ -91,6 +91,39 @@ class _Ratio:
         return np.clip(low, *domain), np.clip(high, *domain)
 
 
+def ratio_of_groups(
+    groups: GroupedCounts,
+    above: NDArray[np.float64],
+    below: NDArray[np.float64],
+    confidence: float,
+    domain: tuple[float, float] = (0.0, np.inf),
+) -> RatioEstimate:
+    """Estimate the ratio of two weighted sums of counts; all of the domain where noise may be all of the second."""
+    total, weighted = float((below * groups.counts).sum()), float((above * groups.counts).sum())
+    unknown = domain[1] if np.isinf(domain[1]) else sum(domain) / 2
+    value = float(np.clip(weighted / total, *domain)) if total > 0 else unknown
+    ratio = _Ratio(
+        np.array(weighted),
+        total,
+        np.array(groups.variance_of(above)),
+        np.array(groups.variance_of(below)),
+        np.array((groups.variance_of(above + below) - groups.variance_of(above - below)) / 4),
+    )
+
+    def standard_width(weights: NDArray[np.float64]) -> float:
+        spread = np.sqrt(groups.variance_of(weights))
+        return groups.half_width_of(weights, confidence) / spread if spread > 0 else 0.0
+
+    # A very large ratio is tested by the second sum alone.
+    tested = [above, below, *([above - value * below] if np.isfinite(value) else [])]
+    widest = max(map(standard_width, tested))
+    ends = ratio.kept_values(np.array(widest), domain)
+    widest = max([widest, *(standard_width(above - float(end) * below) for end in ends if np.isfinite(end))])
+    low, high = (float(end) for end in ratio.kept_values(np.array(widest), domain))
+    stddev = np.sqrt(groups.variance_of(above - value * below)) / total if total > 0 else np.inf
+    return RatioEstimate(value, min(low, value), max(high, value), float(stddev))
+
+
 def distribution_of_groups(groups: GroupedCounts, confidence: float) -> Estimates:
     """Estimate, for each group in order, the share C(k) / N of the counts at or below it."""
     steps, total, below = len(groups.counts), float(groups.counts.sum()), np.cumsum(groups.counts)

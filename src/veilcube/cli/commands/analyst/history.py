@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
@@ -34,7 +34,7 @@ from veilcube.errors import QueryError, VeilcubeError
 from veilcube.privacy import PrivacyStatement, show_fraction, write_fraction
 from veilcube.query import Answers, Workload, grouped_regions, read_sql
 from veilcube.record import History, Question, region_from_data, shortened
-from veilcube.schema import Ordinal, Schema
+from veilcube.schema import Ordinal, Schema, read_groupings
 from veilcube.system import atomic_file
 
 app = CommandGroup(help="See the answers that a dataset gave, and learn from them at no cost in privacy.")
@@ -208,10 +208,14 @@ def _read_queries(schema: Schema, texts: Sequence[str]) -> tuple[list[Asked], Wo
     for text in texts:
         parsed = read_sql(schema, text)
         regions += grouped_regions(schema, parsed.region, parsed.group_by)
-        asked += [Asked(text, labels) for labels in product(*(schema[name].labels() for name in parsed.group_by))]
+        asked += [Asked(text, labels) for labels in _labels(schema, parsed.group_by)]
     if not regions:
         raise QueryError('there is nothing to answer; write a query such as "SELECT COUNT(*)"')
     return asked, Workload(schema, regions)
+
+
+def _labels(schema: Schema, group_by: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    return product(*(grouping.labels for grouping in read_groupings(schema, group_by)))
 
 
 def _facts(stored: StoredAnswer) -> dict[str, object]:

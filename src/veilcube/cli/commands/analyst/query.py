@@ -1,9 +1,9 @@
 """``veilcube query``: ask a release file, any number of times, at no cost in privacy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Annotated, TypeAlias, TypedDict
+from typing import Annotated, Any, TypeAlias, TypedDict
 
 import typer
 
@@ -12,6 +12,7 @@ from veilcube.cli.shared import (
     Confidence,
     JsonFlag,
     ReleaseFile,
+    attributes_of_option,
     open_release_file,
     print_json,
     say,
@@ -21,18 +22,33 @@ from veilcube.cli.shared import (
     show_table,
 )
 from veilcube.errors import QueryError
-from veilcube.query import Answer, Answers
+from veilcube.query import Answer, Answers, read_statement
 from veilcube.schema import Calendar, Ordinal
 
 Names: TypeAlias = list[str] | None
+Ranked: TypeAlias = tuple[str, float]
 Queries: TypeAlias = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="QUERY",
-        help="SQL: a condition such as \"age >= 30 AND sex = 'Female'\", or SELECT COUNT(*) with WHERE and GROUP BY.",
+        help="SQL: a condition such as \"age >= 30 AND sex = 'Female'\", or SELECT COUNT(*), AVG(age), SHARE(age > 64) "
+        "with WHERE and GROUP BY.",
         show_default=False,
     ),
 ]
+
+
+# Where nobody can be there is no mean.
+_NOBODY = "-"
+
+
+def _read_ranked(given: Sequence[str]) -> Ranked:
+    """Return an attribute and the rank of a quantile of it."""
+    name, rank = given
+    try:
+        return name, float(rank)
+    except ValueError:
+        raise typer.BadParameter(f"the rank '{rank}' is not a number; 0.5 is the median") from None
 
 
 class _Manner(TypedDict):
@@ -49,12 +65,54 @@ class Found:
     question: str
     answer: Answer | DateAnswer | Answers
     calendar: Calendar | None = None
+    statistic: str | None = None
 
-    def show(self, value: float | date) -> str:
+    def show(self, value: object) -> str:
         """Return a value for people: a month or a year by its name, as GROUP BY labels it, not by one of its days."""
+        if value is None:
+            return _NOBODY
         if self.calendar is None or not isinstance(value, date):
             return show_number(value)
         return self.calendar.label(self.calendar.number_of(value) - self.calendar.first_number)
+
+
+@dataclass(frozen=True)
+class Options:
+    """The statistics that options ask for, and of which rows."""
+
+    sums: Sequence[str]
+    means: Sequence[str]
+    quantiles: Sequence[Ranked]
+    shares: Sequence[str]
+    where: str | None
+    group_by: Sequence[str] | None
+
+    def __bool__(self) -> bool:
+        return bool(self.sums or self.means or self.quantiles or self.shares)
+
+    def require_questions(self, queries: Sequence[str]) -> None:
+        """Refuse options that would be passed over, and a call that asks nothing."""
+        if self.where is not None and not (self or self.group_by):
+            raise QueryError(
+                "--where needs --mean, --sum or --quantile, --share or --group-by; for a count give the condition alone"
+            )
+        if self.group_by and queries and not self:
+            raise QueryError("--group-by is for --mean, --sum, --quantile and --share; write GROUP BY into the query")
+        if not (queries or self or self.group_by):
+            raise QueryError('there is nothing to answer; write a query such as "SELECT COUNT(*)"')
+
+    def statistics(self) -> Iterator[tuple[str, str, dict[str, object]]]:
+        """Yield each statistic with its words and what ``release.group`` takes for it."""
+        if self.group_by and not self:
+            yield "count", "count", {}
+        for name in self.sums:
+            yield f"sum of {name}", "sum", {"column": name}
+        for name in self.means:
+            yield f"mean of {name}", "mean", {"column": name}
+        for name, rank in self.quantiles:
+            yield f"quantile {rank:g} of {name}", "quantile", {"column": name, "rank": rank}
+        for condition in self.shares:
+            yield f"share of {condition}", "share", {"condition": condition}
 
 
 def query(
@@ -64,13 +122,30 @@ def query(
     means: Annotated[
         Names, typer.Option("--mean", metavar="ATTRIBUTE", help="Estimate a mean; may be repeated.")
     ] = None,
-    quantile: Annotated[
-        tuple[str, float] | None,
-        typer.Option("--quantile", metavar="ATTRIBUTE RANK", help="Estimate a quantile; rank 0.5 is the median."),
+    quantiles: Annotated[
+        list[Any] | None,
+        typer.Option(
+            "--quantile",
+            metavar="ATTRIBUTE RANK",
+            parser=_read_ranked,
+            help="Estimate a quantile; rank 0.5 is the median; may be repeated.",
+        ),
+    ] = None,
+    shares: Annotated[
+        Names,
+        typer.Option("--share", metavar="SQL", help="Estimate the share that meets it; may be repeated."),
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option("--where", metavar="SQL", help="Which rows --sum, --mean and --quantile are about."),
+        typer.Option("--where", metavar="SQL", help="Which rows --sum, --mean, --quantile and --share are about."),
+    ] = None,
+    group_by: Annotated[
+        Names,
+        typer.Option(
+            "--group-by",
+            metavar="ATTRIBUTES",
+            help="Answer them for each value of attributes, or level: sex,job:Level 1. Alone: counts.",
+        ),
     ] = None,
     confidence: Confidence = 0.95,
     estimator: Annotated[
@@ -103,25 +178,30 @@ def query(
 ) -> None:
     """Ask a release; every answer comes with an interval.
 
-    Counts, sums, means and quantiles, any number of them, at no cost in privacy.
+    Counts, sums, means, quantiles and shares, of all rows or by group, any number of them, at no cost in privacy.
     """
-    if where is not None and not (sums or means or quantile):
-        raise QueryError("--where needs --mean, --sum or --quantile; for a count give the condition alone")
-    if not (queries or sums or means or quantile):
-        raise QueryError('there is nothing to answer; write a query such as "SELECT COUNT(*)"')
-    if all_rows and (sums or means or quantile):
-        raise QueryError("--all-rows is for counts; ask --sum, --mean and --quantile without it, about the kept rows")
+    options = Options(sums or [], means or [], quantiles or [], shares or [], where, group_by)
+    options.require_questions(queries or [])
+    if all_rows and (options or group_by):
+        raise QueryError(
+            "--all-rows is for counts; ask --sum, --mean and --quantile, --share and --group-by without it, about the "
+            "kept rows"
+        )
     release = open_release_file(file)
     how = _Manner(estimator=estimator, confidence=confidence)
-    interval = "guaranteed" if guaranteed else "calibrated"
     rows = "all" if all_rows else "kept"
-    found = [
-        Found(text, release.count(text, interval=interval, rows=rows, spread=spread, **how)) for text in queries or []
-    ]
-    found += _statistics(release, sums or [], means or [], quantile, where, how)
+    if guaranteed or all_rows or spread is not None:
+        interval = "guaranteed" if guaranteed else "calibrated"
+        found = [
+            Found(text, release.count(text, interval=interval, rows=rows, spread=spread, **how), statistic="COUNT(*)")
+            for text in queries or []
+        ]
+    else:
+        found = [row for text in queries or [] for row in _answers(release, text, how)]
+    found += _statistics(release, options, how)
     check = release.check(estimator=estimator)
     if as_json:
-        results = [{"query": row.question} | _facts(row.answer) for row in found]
+        results = [{"query": row.question, "statistic": row.statistic} | _facts(row.answer) for row in found]
         facts = {"file": str(file), "confidence": confidence, "results": results}
         promise = {"privacy": release.privacy.to_dict(), "counted": release.counted, "rows": rows}
         beyond = release.beyond_cap(estimator=estimator, confidence=confidence)
@@ -149,27 +229,46 @@ def words_on_cap(release: Release, *, estimator: str, confidence: float, all_row
     return known if release.counted is None else [release.counted, *known]
 
 
-def _statistics(
-    release: Release,
-    sums: Sequence[str],
-    means: Sequence[str],
-    quantile: tuple[str, float] | None,
-    where: str | None,
-    how: _Manner,
-) -> list[Found]:
+def _answers(release: Release, text: str, how: _Manner) -> list[Found]:
+    """Answer one query: a count, or every statistic of a statement."""
+    read = read_statement(release.schema, text)
+    columns = {asked.name: asked.column for asked in read.asked}
+    answers = release.ask(text, **how)
+    return [
+        Found(
+            text if len(answers) == 1 else f"{name}: {text}",
+            answer,
+            _calendar(release, columns[name]),
+            name,
+        )
+        for name, answer in answers.items()
+    ]
+
+
+def _statistics(release: Release, options: Options, how: _Manner) -> list[Found]:
     # A count beside them may have a condition of its own, so each says which rows it is about.
+    where = options.where
     rows = "(all rows)" if where is None else f"where {where}"
-    found = [Found(f"sum of {name} {rows}", release.sum(name, where=where, **how)) for name in sums]
-    found += [Found(f"mean of {name} {rows}", release.mean(name, where=where, **how)) for name in means]
-    if quantile is not None:
-        name, rank = quantile
-        answer = release.quantile(name, rank, where=where, **how)
-        found.append(Found(f"quantile {rank:g} of {name} {rows}", answer, _calendar(release, name)))
+    groups = None if options.group_by is None else attributes_of_option(release.schema, options.group_by)
+    found = []
+    for words, statistic, settings in options.statistics():
+        answer: Answer | DateAnswer | Answers
+        if groups is not None:
+            answer = release.group(groups, statistic, where=where, **settings, **how)  # type: ignore[arg-type]
+        elif statistic == "share":
+            answer = release.share(str(settings["condition"]), where=where, **how)
+        elif statistic == "quantile":
+            answer = release.quantile(*settings.values(), where=where, **how)  # type: ignore[arg-type]
+        else:
+            ask = release.sum if statistic == "sum" else release.mean
+            answer = ask(str(settings["column"]), where=where, **how)
+        calendar = _calendar(release, settings.get("column"))
+        found.append(Found(f"{words} {rows}", answer, calendar, words))
     return found
 
 
-def _calendar(release: Release, name: str) -> Calendar | None:
-    attribute = release.schema[name]
+def _calendar(release: Release, name: object) -> Calendar | None:
+    attribute = None if name is None else release.schema[str(name)]
     division = attribute.division if isinstance(attribute, Ordinal) else None
     return division if isinstance(division, Calendar) else None
 
@@ -190,20 +289,26 @@ def _show(found: Sequence[Found], confidence: float) -> None:
     ]
     if single:
         show_table(("query", "estimate", interval), single, numbers=["estimate", interval])
-    grouped = [(row.question, row.answer) for row in found if isinstance(row.answer, Answers)]
-    for position, (text, answers) in enumerate(grouped):
+    grouped = [row for row in found if isinstance(row.answer, Answers)]
+    for position, row in enumerate(grouped):
         if single or position:
             say("")
         if len(found) > 1:
-            say(text)
-        show_groups(answers, interval)
+            say(row.question)
+        _show_groups(row, interval)
 
 
-def show_groups(answers: Answers, interval: str) -> None:
-    """Print one row for each group: its labels, the estimate and the interval."""
+def _show_groups(row: Found, interval: str) -> None:
+    """Print one row for each group: its labels, the estimate and the interval; a dash where nobody can be."""
+    answers = row.answer
+    if not isinstance(answers, Answers):
+        raise TypeError("groups are shown for many answers")
     columns = answers.columns()
     labels = [columns[name] for name in answers.axes]
-    estimates = [show_number(value) for value in columns["value"]]
-    intervals = [show_interval(*ends) for ends in zip(columns["low"], columns["high"], strict=True)]
+    estimates = [row.show(value) for value in columns["value"]]
+    ends = zip(columns["low"], columns["high"], strict=True)
+    intervals = [
+        _NOBODY if row.show(low) == _NOBODY else show_interval(row.show(low), row.show(high)) for low, high in ends
+    ]
     rows = list(zip(*labels, estimates, intervals, strict=True))
     show_table((*answers.axes, "estimate", interval), rows, numbers=["estimate", interval])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
-from veilcube.query import Answer, DistributiveQuery, cell_numbers
+from veilcube.query import Answer, Answers, DistributiveQuery, cell_numbers, require_place
 from veilcube.schema import Attribute, Bins, Calendar, Ordinal
 
 
@@ -40,6 +40,31 @@ class DateAnswer:
         """Return plain data for JSON."""
         dates = {"value": self.value.isoformat(), "low": self.low.isoformat(), "high": self.high.isoformat()}
         return dates | {"confidence": self.confidence, "privacy": self.privacy}
+
+
+@dataclass(frozen=True, eq=False)
+class DateAnswers(Answers):
+    """Many estimated dates, arrays of ``datetime64``; where nobody can be there is none (``NaT``)."""
+
+    def __getitem__(self, index: int | tuple[int, ...]) -> DateAnswer:  # type: ignore[override]
+        require_place(index, self.value.shape)
+        days = [getattr(self, name)[index].tolist() for name in ("value", "low", "high")]
+        if None in days:
+            raise QueryError("nobody can be in that group, so it has no date")
+        return DateAnswer(days[0], days[1], days[2], self.confidence, self.privacy)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain data for JSON: one record per answer."""
+        facts = super().to_dict()
+        records = facts["answers"]
+        if not isinstance(records, list):
+            raise TypeError("answers are a list of records")
+        written = [{name: _written(entry) for name, entry in record.items()} for record in records]
+        return facts | {"answers": written}
+
+
+def _written(entry: object) -> object:
+    return entry.isoformat() if isinstance(entry, date) else entry
 
 
 def locate_quantile(
