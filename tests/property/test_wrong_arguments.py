@@ -30,6 +30,8 @@ PAIRS_TRIED = 12
 FUNCTIONS = ("progress", "part", "merge")
 # Dates have no middle, and one attribute has no correlation.
 REFUSED_WHATEVER_IS_GIVEN = ("Ordinal of dates.centres", "Ordinal of dates.spans", "Release in steps.correlation")
+# Only releases of regions have parts.
+REFUSED_WHATEVER_IS_GIVEN += tuple(f"{name}.parts" for name in INSTANCES if name != "Release of regions")
 
 
 def _list_in_itself() -> list[object]:

@@ -13,6 +13,7 @@ from veilcube.analyst.questions.contrasts import (
 )
 from veilcube.analyst.questions.groups import GroupedQuestion, Statistic
 from veilcube.analyst.questions.ordinals import OrdinalQuestions
+from veilcube.analyst.questions.parts import parts_of
 from veilcube.analyst.questions.quantile import DateAnswer
 from veilcube.analyst.questions.spread import correlation_of, variance_of
 from veilcube.analyst.questions.statements import ask_statement
@@ -107,6 +108,10 @@ class Questions(OrdinalQuestions):
         """Estimate a weighted sum of counts: ``[(1, "age < 30"), (-0.5, "age >= 30")]``."""
         read = read_contrast(self, weighted, read_where(self, where))
         return contrast_of(self, read, estimator, read_confidence(confidence))
+
+    def parts(self: Asking, *, estimator: str = "best", confidence: float = 0.95) -> Answers:
+        """Estimate the total of every part of an adaptive release; each label says where the part lies."""
+        return parts_of(self, estimator, read_confidence(confidence))
 
     def variance(
         self: Asking,

@@ -7,6 +7,7 @@ from support.releases import release_of
 from veilcube.analyst import DateAnswer
 from veilcube.analyst.questions.quantile import DateAnswers
 from veilcube.errors import QueryError
+from veilcube.planner import Adaptive, KdTree
 from veilcube.query import Answers, LinearQueries
 from veilcube.schema import Nominal, Ordinal, Schema
 
@@ -171,7 +172,7 @@ def test_linear_queries_weigh_counts_and_agree_with_contrasts() -> None:
     count = RELEASE.answer(LinearQueries.conditions(SCHEMA, ["pay < 10 OR job = 'Care'"]))[0]
     assert (count.value, count.low) == (RELEASE.contrast([(1, "pay < 10 OR job = 'Care'")]).value, count.low)
     assert RELEASE.answer(LinearQueries.everything(SCHEMA))[0].value == COUNTS.sum()
-    with pytest.raises(QueryError, match="guaranteed"):
+    with pytest.raises(QueryError, match="kept rows"):
         RELEASE.answer(queries, interval="guaranteed")
     with pytest.raises(QueryError, match="another schema"):
         RELEASE.answer(LinearQueries.everything(Schema([Ordinal("age", 1, 2)])))
@@ -268,3 +269,39 @@ def test_other_answers_are_asked_by_levels_too() -> None:
     assert refined.value.sum() == COUNTS.sum()
     with pytest.raises(QueryError, match=r"release\.ask"):
         RELEASE.count("SELECT AVG(age) FROM t")
+
+
+def test_parts_of_an_adaptive_release_are_labelled_and_hold_everybody() -> None:
+    schema = Schema([Ordinal("age", 20, 59), Nominal("job", ["a", "b", "c", "d", "e"])])
+    counts = np.zeros(schema.shape, dtype=np.int64)
+    counts[10:20, 1:3], counts[30, 4] = 200, 500
+    release = release_of(schema, counts, 1, 3, strategy=KdTree())
+    found = release.parts()
+    labels, labelled = found.axes["part"], release.record.measurements[-1].parts
+    assert labelled is not None
+    assert len(set(labels)) == labelled.regions == found.value.size
+    exact = np.bincount(labelled.chosen.ravel(), weights=counts.ravel())
+    assert "age 30 to 39, job b or c" in labels
+    assert exact[labels.index("age 30 to 39, job b or c")] == counts[10:20, 1:3].sum()
+    assert release.parts(estimator="least_squares").value.sum() == pytest.approx(
+        release.count(estimator="least_squares").value
+    )
+    with pytest.raises(QueryError, match="no parts"):
+        RELEASE.parts()
+    with pytest.raises(QueryError, match="least_squares"):
+        release.parts(estimator="nonnegative")
+
+
+@pytest.mark.parametrize("strategy", [KdTree(), Adaptive()], ids=["kd tree", "grown"])
+def test_intervals_of_parts_cover_as_often_as_they_say(strategy: object) -> None:
+    schema = Schema([Ordinal("age", 20, 59), Nominal("job", ["a", "b", "c", "d", "e"])])
+    counts = np.zeros(schema.shape, dtype=np.int64)
+    counts[10:20, 1:3], counts[30, 4], counts[35:, 0] = 30, 300, 8
+    held = []
+    for seed in range(60):
+        release = release_of(schema, counts, 1, seed, strategy=strategy)
+        found, labelled = release.parts(), release.record.measurements[-1].parts
+        assert labelled is not None
+        exact = np.bincount(labelled.chosen.ravel(), weights=counts.ravel())
+        held += ((found.low <= exact) & (exact <= found.high)).tolist()
+    assert np.mean(held) >= 0.93
