@@ -5,15 +5,16 @@ table T. If T' is T without one person, then c(T) - c(T') >= 0 and its entries s
 sensitivity for adding or removing a person is ``max_rows``. Proof: the kept rows of a person are the first ``max_rows``
 in an order of this person's rows by a digest of the person, the row's normalised values and, among equal rows, a
 running number. The order uses no row ids, no positions and no other person's rows. So every other person keeps the same
-rows in T and T', up to a swap of equal rows, which have the same cell.
+rows in T and T', up to a swap of equal rows, which have the same cell. With ``max_groups`` only rows of a person's
+first groups come so far, by a digest of the person and the group: that again looks at this person's rows alone.
 
 The digest (MD5, as a pseudo-random order, not as a secret) makes the choice look random and stable over runs, machines
 and row orders; the running number makes each of several equal rows as likely to be kept as any other row.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
 from pathlib import Path
@@ -29,10 +30,10 @@ from veilcube.curator.cube import Cube, RowList, Tally, require_table
 from veilcube.curator.normalising import normalised, person_text
 from veilcube.curator.persons import PersonRows
 from veilcube.curator.tables import Engine, Part, Table, add_to_counts, add_to_tables, always, open_table, shielded
-from veilcube.errors import CapacityError, TableError
+from veilcube.errors import CapacityError, PrivacyError, TableError
 from veilcube.operators import Axes
 from veilcube.privacy import PrivacyUnit, Private, leaves_no_trace
-from veilcube.schema import Schema
+from veilcube.schema import Nominal, Schema
 from veilcube.system import read_progress, read_text, require_memory
 
 BYTES_PER_CELL = 8  # int64
@@ -57,10 +58,13 @@ ROWS_IN_ALL = "rows_of_person"
 _SEPARATOR = "chr(31)"
 
 
-def cap_rows(rows: duckdb.DuckDBPyRelation, values: Sequence[str], max_rows: int) -> duckdb.DuckDBPyRelation:
+def cap_rows(
+    rows: duckdb.DuckDBPyRelation, values: Sequence[str], max_rows: int, max_groups: Mapping[str, int] | None = None
+) -> duckdb.DuckDBPyRelation:
     """Return the kept rows: the columns ``values``, a flag, ``nobody``, on rows without a person, and ``rows_in_all``.
 
-    That is the number of a person's rows, kept or not, on one of her rows, and 0 on the others.
+    That is the number of a person's rows, kept or not, on one of her rows, and 0 on the others. ``max_groups`` tells of
+    how many different values of some columns a person's rows are kept at all.
     """
     listed = ", ".join(values)
     # Whole numbers come as BIGINT or DOUBLE, depending on the source; as DOUBLE they have one text and so one digest.
@@ -74,8 +78,10 @@ def cap_rows(rows: duckdb.DuckDBPyRelation, values: Sequence[str], max_rows: int
     kept = rows.project(f"{PERSON}, {plain}").query(
         "given",
         f"""
-        WITH numbered AS (
-            SELECT *, row_number() OVER (PARTITION BY {PERSON}, {", ".join(floats)}) AS running FROM given
+        WITH grouped AS (
+            SELECT * FROM given {_kept_groups(max_groups or {})}
+        ), numbered AS (
+            SELECT *, row_number() OVER (PARTITION BY {PERSON}, {", ".join(floats)}) AS running FROM grouped
         ), digested AS (
             SELECT *, {digest} AS digest FROM numbered
         )
@@ -88,6 +94,17 @@ def cap_rows(rows: duckdb.DuckDBPyRelation, values: Sequence[str], max_rows: int
         """,
     )
     return cast(duckdb.DuckDBPyRelation, kept)  # None only for statements that return nothing
+
+
+def _kept_groups(max_groups: Mapping[str, int]) -> str:
+    """Return which rows lie in the first groups of their person, by a digest of the person and the group."""
+    kept = []
+    for value, most in max_groups.items():
+        text = f"coalesce(CAST(CAST({value} AS DOUBLE) AS VARCHAR), '')"
+        digest = f"md5_number(concat_ws({_SEPARATOR}, 'group', {PERSON}, '{value}', {text}))"
+        order = f"{digest} ASC, CAST({value} AS DOUBLE) ASC NULLS FIRST"
+        kept.append(f"dense_rank() OVER (PARTITION BY {PERSON} ORDER BY {order}) <= {most}")
+    return f"QUALIFY {' AND '.join(kept)}" if kept else ""
 
 
 Progress: TypeAlias = Callable[[float | None], None]
@@ -118,17 +135,20 @@ class Source(Private):
         person: str | None,
         max_rows: int | None,
         table: str | None,
+        max_groups: Mapping[str, int] | None = None,
     ) -> "Source":
         """Check what a user named; nothing is opened yet."""
         if isinstance(data, Cube):
-            if (schema, person, max_rows, table) != (None, None, None, None):
+            if (schema, person, max_rows, table, max_groups) != (None,) * 5:
                 raise TableError("a cube brings its own schema and privacy unit; leave out schema, person and max_rows")
             return cls(data, data.schema, data.unit)
         if schema is None:
             raise TableError("a table needs its schema: pass schema=veilcube.Schema.from_toml('table.toml')")
         if table is not None:
             read_text(table, "table, the name of a table in a database,", TableError)
-        return cls(data, Schema.read(schema), PrivacyUnit.read(person, max_rows), table)
+        facts, unit = Schema.read(schema), PrivacyUnit.read(person, max_rows, max_groups)
+        named = {facts.names[axis]: most for axis, most in grouped_axes(facts, unit).items()}
+        return cls(data, facts, replace(unit, max_groups=tuple(sorted(named.items()))), table)
 
     @property
     def is_cube(self) -> bool:
@@ -201,8 +221,11 @@ def count(
     *,
     table: str | None = None,
     progress: Progress | None = None,
+    max_groups: Mapping[str, int] | None = None,
 ) -> Cube:
     """Count a table into the cube of a schema; with ``person``, at most ``max_rows`` rows of each person.
+
+    ``max_groups={"district": 2}`` keeps rows of at most two districts of each person; it makes no noise smaller.
 
     ``source`` is a CSV (also .gz) or Parquet path, a glob or list of them, a pandas or polars frame, Arrow data, a
     DuckDB relation, or a ``duckdb:///`` URL with ``table`` naming a table or holding a SELECT. ``progress`` is called
@@ -215,7 +238,21 @@ def count(
     Cube(age (3): 3 cells, exact counts not shown)
     """
     read_progress(progress, TableError)
-    return Source.read(source, schema, person, max_rows, table).count(progress)
+    return Source.read(source, schema, person, max_rows, table, max_groups).count(progress)
+
+
+def grouped_axes(schema: Schema, unit: PrivacyUnit) -> dict[int, int]:
+    """Return of how many values of which attributes a person's rows are kept; refuses what has no such values."""
+    found = {schema.axis(name): most for name, most in unit.max_groups}
+    if len(found) < len(unit.max_groups):
+        raise PrivacyError("max_groups names an attribute twice; give one number for it")
+    for axis in found:
+        if not isinstance(schema.attributes[axis], Nominal):
+            raise PrivacyError(
+                f"max_groups caps values of nominal attributes, and '{schema.names[axis]}' is an ordinal one; leave it "
+                "out"
+            )
+    return found
 
 
 def columns_of(schema: Schema, unit: PrivacyUnit) -> list[str]:
@@ -277,7 +314,8 @@ def normalised_batches(engine: Engine, table: Table, schema: Schema, unit: Priva
         return
     # A person's rows may lie in several parts, so they are capped together.
     names = [f"value{position}" for position in range(len(schema))]
-    kept = cap_rows(reduce(lambda above, below: above.union(below), relations), names, unit.max_rows)
+    groups = {names[axis]: most for axis, most in grouped_axes(schema, unit).items()}
+    kept = cap_rows(reduce(lambda above, below: above.union(below), relations), names, unit.max_rows, groups)
     explain = table.parts[0].explain if len(relations) == 1 else always("one of the files cannot be read; check each")
     for batch in _stream(kept, explain):
         if batch.column(NOBODY).true_count:

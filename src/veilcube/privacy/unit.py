@@ -6,7 +6,7 @@ integers, so a scale whose fraction is too long is rounded up: slightly more noi
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil
@@ -34,19 +34,30 @@ class Neighbours(StrEnum):
 MOST_ROWS = 10**9
 
 
+MOST_GROUPED = 32
+
+
 @dataclass(frozen=True)
 class PrivacyUnit:
-    """A row, or a person of whom at most ``max_rows`` rows were counted."""
+    """A row, or a person of whom at most ``max_rows`` rows were counted.
+
+    ``max_groups`` says of how many values of an attribute these rows are at most. It makes nobody's change smaller, for
+    all rows of a person may have one value: it is said for readers.
+    """
 
     kind: Literal["row", "person"] = "row"
     column: str | None = None
     max_rows: int = 1
+    max_groups: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         read_choice(self.kind, "the privacy unit", ("row", "person"), PrivacyError)
         object.__setattr__(self, "max_rows", read_whole(self.max_rows, "max_rows", 1, MOST_ROWS, PrivacyError))
         if self.column is not None:
             read_text(self.column, "person, the column that names the person,", PrivacyError)
+        object.__setattr__(self, "max_groups", _read_groups(self.max_groups))
+        if self.max_groups and self.kind == "row":
+            raise PrivacyError("max_groups caps the groups of a person; name the person and max_rows too")
         if (self.kind == "person") != (self.column is not None) or (self.kind == "row" and self.max_rows != 1):
             raise PrivacyError(
                 "a person unit needs the column that names the person and max_rows; a row unit has neither"
@@ -68,17 +79,29 @@ class PrivacyUnit:
         return cls("person", column, MOST_ROWS)
 
     @classmethod
-    def read(cls, person: str | None, max_rows: int | None) -> "PrivacyUnit":
-        """Return the unit that the arguments ``person`` and ``max_rows`` describe."""
-        if person is None and max_rows is None:
+    def read(
+        cls, person: str | None, max_rows: int | None, max_groups: Mapping[str, int] | None = None
+    ) -> "PrivacyUnit":
+        """Return the unit that the arguments ``person``, ``max_rows`` and ``max_groups`` describe."""
+        if person is None and max_rows is None and not max_groups:
             return cls.row()
         if person is None or max_rows is None:
             raise PrivacyError("person and max_rows go together: name the column and how many rows of a person to keep")
-        return cls.person(person, max_rows)
+        return cls("person", person, max_rows, max_groups or ())  # type: ignore[arg-type]
+
+    @property
+    def without_groups(self) -> "PrivacyUnit":
+        """The unit that it is for noise: how many groups a person's rows lie in changes nothing."""
+        return replace(self, max_groups=())
 
     @property
     def _rows(self) -> str:
         return "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
+
+    @property
+    def _groups(self) -> str:
+        values = [f"{most} {'value' if most == 1 else 'values'} of '{name}'" for name, most in self.max_groups]
+        return f", of at most {' and '.join(values)}" if values else ""
 
     @property
     def words(self) -> str:
@@ -86,7 +109,7 @@ class PrivacyUnit:
         if self.kind == "row":
             return "one row"
         rows = "all rows" if self.max_rows == MOST_ROWS else f"at most {self._rows}"
-        return f"one person ('{self.column}', {rows} of each)"
+        return f"one person ('{self.column}', {rows} of each{self._groups})"
 
     @property
     def counted(self) -> str | None:
@@ -94,7 +117,7 @@ class PrivacyUnit:
         if self.kind == "row":
             return None
         return (
-            f"Counts are of at most {self._rows} per person; further rows are not counted, "
+            f"Counts are of at most {self._rows} per person{self._groups}; further rows are not counted, "
             "and intervals do not include them."
         )
 
@@ -105,14 +128,29 @@ class PrivacyUnit:
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
-        return {"kind": self.kind, "column": self.column, "max_rows": self.max_rows}
+        groups = {"max_groups": dict(self.max_groups)} if self.max_groups else {}
+        return {"kind": self.kind, "column": self.column, "max_rows": self.max_rows, **groups}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> "PrivacyUnit":
         """Rebuild from ``to_dict``."""
         if not isinstance(data, Mapping) or not {"kind", "column", "max_rows"} <= set(data):
             raise PrivacyError("a privacy unit is a mapping with kind, column and max_rows, as to_dict writes it")
-        return cls(data["kind"], data["column"], data["max_rows"])  # type: ignore[arg-type]
+        return cls(data["kind"], data["column"], data["max_rows"], data.get("max_groups", ()))  # type: ignore[arg-type]
+
+
+def _read_groups(given: object) -> tuple[tuple[str, int], ...]:
+    """Return how many values of which attributes a person's rows may have, in the order of their names."""
+    pairs = list(given.items()) if isinstance(given, Mapping) else list(given) if isinstance(given, tuple) else None
+    if pairs is None or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        raise PrivacyError('max_groups is a mapping from attributes to numbers, such as {"district": 2}')
+    if len(pairs) > MOST_GROUPED:
+        raise PrivacyError(f"max_groups caps at most {MOST_GROUPED} attributes; leave some out")
+    found = {}
+    for name, most in pairs:
+        read_text(name, "an attribute of max_groups", PrivacyError)
+        found[name] = read_whole(most, f"max_groups of '{name}'", 1, MOST_ROWS, PrivacyError)
+    return tuple(sorted(found.items()))
 
 
 LONGEST_FRACTION = 2**57

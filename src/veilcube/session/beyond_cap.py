@@ -41,6 +41,11 @@ class CapWish:
             return None
         if unit.kind != "person":
             raise PrivacyError("measure_cap measures the rows beyond the cap of each person; give person and max_rows")
+        if unit.max_groups:
+            raise PrivacyError(
+                "measure_cap measures rows beyond max_rows, and max_groups leaves out others that nobody counts; leave "
+                "out one of the two"
+            )
         most = min(DEFAULT_BOUND * unit.max_rows, LARGEST_BOUND) if self.most_rows is None else self.most_rows
         return ExcessBins(unit.max_rows, most)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from veilcube.analyst import KernelPCA
 from veilcube.curator import Desk, Ledger, PrivateRows, ProtectedTable, Source
-from veilcube.errors import LedgerError, VeilcubeError
+from veilcube.errors import LedgerError, TableError, VeilcubeError
 from veilcube.privacy import EpsilonLike, Neighbours, PrivacyUnit, leaves_no_trace
 from veilcube.record import Moment, Question, linear_queries
 from veilcube.schema import Schema
@@ -49,6 +49,8 @@ def protect(
     if analyst is not None:
         read_text(analyst, "the analyst", LedgerError)
     named = Source.read(source, schema, person, max_rows, table)
+    if named.unit.max_groups:
+        raise TableError("a protected table has no caps on groups; give the table itself, or a cube without max_groups")
     rows = PrivateRows(named.data, named.schema, named.unit, named.table)
     relation = Neighbours.read(neighbours)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)

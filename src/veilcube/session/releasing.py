@@ -6,6 +6,8 @@ leaves ``release`` holds nothing private.
 
 import logging
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -86,15 +88,16 @@ def release(
     output: str | Path | None = None,
     measure_cap: EpsilonLike | None = None,
     most_rows: int | None = None,
+    max_groups: Mapping[str, int] | None = None,
 ) -> Release:
     """Turn a cube, or a table with its schema, into a release, once, for the price of ``epsilon``.
 
     A ``delta`` beside epsilon, or a ``rho`` in its place, allows Gaussian noise, as in ``plan``.
 
-    A table is counted first (``schema``, ``person``, ``max_rows`` and ``table`` as in ``count``). With a ``ledger`` the
-    price is charged to ``dataset`` before any noise is drawn; without one, keeping account is left to the caller, and
-    the privacy statement says so. Without a ready ``plan``, which brings its own, epsilon is 1, the strategy "auto" and
-    neighbours are "add-remove".
+    A table is counted first (``schema``, ``person``, ``max_rows``, ``max_groups`` and ``table`` as in ``count``). With
+    a ``ledger`` the price is charged to ``dataset`` before any noise is drawn; without one, keeping account is left to
+    the caller, and the privacy statement says so. Without a ready ``plan``, which brings its own, epsilon is 1, the
+    strategy "auto" and neighbours are "add-remove".
 
     ``note`` and ``output``, the file that the release will go to, are kept in the ledger beside the charge. A dataset
     whose table has changed since its last charge is released with a warning, which only the caller sees.
@@ -108,7 +111,7 @@ def release(
     if plan is not None:
         _refuse_a_waste_of_rho(account, plan)
     read_progress(progress, TableError)
-    named = Source.read(source, schema, person, max_rows, table)
+    named = Source.read(source, schema, person, max_rows, table, max_groups)
     wish.bins(named.unit)
     promise = promise_for(account if plan is None else None, epsilon, delta, rho)
     wishes = (plan, promise, strategy, neighbours, workload)
@@ -239,9 +242,9 @@ def _plan_for(
         )
     if ready.schema != schema:
         raise PlanError("the plan is for another schema than the cube; plan with the cube's schema")
-    if ready.unit != unit:
+    if ready.unit.without_groups != unit.without_groups:
         raise PlanError(f"the plan protects {ready.unit.words}, but the cube was counted for {unit.words}")
-    return ready
+    return ready if ready.unit == unit else replace(ready, unit=unit)
 
 
 def promise_for(

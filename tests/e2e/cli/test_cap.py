@@ -88,3 +88,18 @@ def test_what_cannot_be_is_refused_in_one_line(call: Call, words: tuple[str, ...
     assert said in done.err
     assert done.err.count("\n") == 1
     assert not Path("x.veil").exists()
+
+
+def test_groups_are_capped_and_said(call: Call) -> None:
+    released = (*RELEASE, "--epsilon", "1", "--strategy", "identity", "--out", "g.veil", "--force")
+    done = call(*released, "--max-groups", "diagnosis=2")
+    assert (done.code, done.err) == (0, "")
+    assert "of at most 2 values of 'diagnosis'" in done.out
+    assert json.loads(call("info", "g.veil", "--json").out)["privacy"]["unit"]["max_groups"] == {"diagnosis": 2}
+    for wrong in ("diagnosis", "=2", "diagnosis=x", "diagnosis=-1", "diagnosis=²", "diagnosis=0", "age=3", "nobody=3"):
+        done = call(*released, "--max-groups", wrong)
+        assert done.code != 0
+        assert done.err.startswith("error: ")
+        assert done.err.count("\n") == 1
+    twice = call(*released, "--max-groups", "diagnosis=2", "--max-groups", "diagnosis=3")
+    assert "twice" in twice.err

@@ -14,6 +14,7 @@ from .options import (
     Force as Force,
     JsonFlag as JsonFlag,
     LedgerUrl as LedgerUrl,
+    MaxGroups as MaxGroups,
     MaxRows as MaxRows,
     MeasureCap as MeasureCap,
     MostRows as MostRows,
@@ -25,6 +26,7 @@ from .options import (
     Strategy as Strategy,
     Verbose as Verbose,
     note_on as note_on,
+    read_max_groups as read_max_groups,
     require_whole_unit as require_whole_unit,
     warning_on as warning_on,
 )

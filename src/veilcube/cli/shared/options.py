@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from veilcube.cli.shared.steps import tell_steps
-from veilcube.errors import PrivacyError
+from veilcube.errors import PrivacyError, quoted
 from veilcube.privacy import Neighbours, PrivacyStatement, show_fraction
 
 JsonFlag: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -49,6 +49,14 @@ Person: TypeAlias = Annotated[
 MaxRows: TypeAlias = Annotated[
     int | None,
     typer.Option("--max-rows", metavar="N", help="Keep at most N rows of each person; goes with --person."),
+]
+MaxGroups: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--max-groups",
+        metavar="ATTRIBUTE=N",
+        help="With --person: keep rows of at most N values of an attribute of each person; may be repeated.",
+    ),
 ]
 MeasureCap: TypeAlias = Annotated[
     str | None,
@@ -153,6 +161,20 @@ class CommandGroup(typer.Typer):
         return super().command(*words, **{"cls": OneValueCommand, **settings})
 
 
+def read_max_groups(words: list[str] | None) -> dict[str, int] | None:
+    """Return the caps on groups by attribute; refuses what does not name one and a number."""
+    found: dict[str, int] = {}
+    for word in words or []:
+        name, _, number = word.rpartition("=")
+        if not name or not number.isdecimal() or not number.isascii() or len(number) > _LONGEST_NUMBER:
+            raise PrivacyError("--max-groups names an attribute and a number, such as district=2")
+        if name in found:
+            raise PrivacyError(f"--max-groups names '{quoted(name)}' twice; give it once")
+        found[name] = int(number)
+    return found or None
+
+
+_LONGEST_NUMBER = 9
 LARGEST_REASONABLE_EPSILON = 10
 ROWS_NOTE = "Protects rows. If one person may have several rows, use --person COLUMN --max-rows N."
 

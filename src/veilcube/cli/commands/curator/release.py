@@ -16,6 +16,7 @@ from veilcube.cli.shared import (
     EpsilonOrNone,
     Force,
     JsonFlag,
+    MaxGroups,
     MaxRows,
     MeasureCap,
     MostRows,
@@ -28,6 +29,7 @@ from veilcube.cli.shared import (
     print_json,
     program,
     progress_bar,
+    read_max_groups,
     require_whole_unit,
     reserve_room,
     say,
@@ -78,6 +80,7 @@ def release(
     note: Annotated[
         str | None, typer.Option("--note", metavar="TEXT", help="What to remember; written into the ledger.")
     ] = None,
+    max_groups: MaxGroups = None,
     measured_cap: MeasureCap = None,
     most_rows: MostRows = None,
     force: Force = False,
@@ -89,6 +92,7 @@ def release(
     is drawn. The release answers any number of queries at no further cost.
     """
     require_whole_unit(person, max_rows)
+    groups = read_max_groups(max_groups)
     facts, account = Schema.from_toml(schema), _account(ledger, dataset)
     promise = promise_for(None if account is None or dataset is None else (account, dataset), epsilon, delta, rho)
     if promise is None:
@@ -115,6 +119,7 @@ def release(
                 output=out,
                 measure_cap=measured_cap,
                 most_rows=most_rows,
+                max_groups=groups,
             )
         save_what_was_paid_for(made, out)
         _report(made, out, as_json)
