@@ -139,7 +139,7 @@ class Source(Private):
     ) -> "Source":
         """Check what a user named; nothing is opened yet."""
         if isinstance(data, Cube):
-            if (schema, person, max_rows, table, max_groups) != (None,) * 5:
+            if any(given is not None for given in (schema, person, max_rows, table, max_groups)):
                 raise TableError("a cube brings its own schema and privacy unit; leave out schema, person and max_rows")
             return cls(data, data.schema, data.unit)
         if schema is None:

@@ -83,11 +83,11 @@ class PrivacyUnit:
         cls, person: str | None, max_rows: int | None, max_groups: Mapping[str, int] | None = None
     ) -> "PrivacyUnit":
         """Return the unit that the arguments ``person``, ``max_rows`` and ``max_groups`` describe."""
-        if person is None and max_rows is None and not max_groups:
+        if person is None and max_rows is None and max_groups is None:
             return cls.row()
         if person is None or max_rows is None:
             raise PrivacyError("person and max_rows go together: name the column and how many rows of a person to keep")
-        return cls("person", person, max_rows, max_groups or ())  # type: ignore[arg-type]
+        return cls("person", person, max_rows, () if max_groups is None else max_groups)  # type: ignore[arg-type]
 
     @property
     def without_groups(self) -> "PrivacyUnit":
