@@ -24,6 +24,7 @@ from veilcube.analyst.refine.release.count_feasibility import (
     sizes_of_groups,
 )
 from veilcube.analyst.refine.release.covariance import shared_cells
+from veilcube.schema import Region
 from veilcube.system import Floats
 
 # Entries of a program of which two for each question take a few milliseconds.
@@ -71,6 +72,30 @@ class FactRanges:
             some = sums.take(rows)
             ends[:, rows] = self._by_single_facts(some) if self._classes is None else self._by_programs(some)
         return ends[0], ends[1]
+
+    def of_values(self, region: Region, axis: int, low: Floats, high: Floats) -> tuple[float, float]:
+        """Return the least and the greatest sum, over the rows of a region, of values between ``low`` and ``high``.
+
+        These are the ends for each cell of an attribute. Where facts are too many for programs, nothing is told.
+        """
+        if self._classes is None:
+            return -np.inf, np.inf
+        sums = BoxSums.of_regions(region.shape, [region])
+        may_lie_outside = cells_in_groups(sums, self._classes)[0] < self._sizes - 0.5
+        least, greatest = np.where(may_lie_outside, 0.0, np.inf), np.where(may_lie_outside, 0.0, -np.inf)
+        for box in region.boxes:
+            met, smallest, largest = np.ones(1, dtype=np.bool_), np.zeros(1), np.zeros(1)
+            for place, kinds in enumerate(self._classes):
+                inside = (kinds > 0) & box.mask(place)
+                met = np.logical_and.outer(met, inside.any(axis=1)).ravel()
+                first, last = np.zeros((2, len(kinds)))
+                if place == axis:
+                    first = np.where(inside, low, np.inf).min(axis=1)
+                    last = np.where(inside, high, -np.inf).max(axis=1)
+                smallest, largest = np.add.outer(smallest, first).ravel(), np.add.outer(largest, last).ravel()
+            least = np.where(met, np.minimum(least, smallest), least)
+            greatest = np.where(met, np.maximum(greatest, largest), greatest)
+        return self._solve(least), -self._solve(-greatest)
 
     def _by_programs(self, sums: BoxSums) -> Floats:
         shared = cells_in_groups(sums, self._classes or [])

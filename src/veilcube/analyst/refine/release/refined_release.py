@@ -30,12 +30,15 @@ from veilcube.analyst.refine.facts import (
 from veilcube.analyst.refine.release.amended import AmendedEstimate, Questions
 from veilcube.analyst.refine.release.covariance import variances
 from veilcube.analyst.refine.release.imposing import Imposed
+from veilcube.analyst.refine.release.ranges import FactRanges
 from veilcube.analyst.refine.release.refined_answers import NOTHING_LEFT, explained_variances
 from veilcube.analyst.release import Release
 from veilcube.analyst.synthesis import read_number_of_rows, read_target
 from veilcube.errors import QueryError
 from veilcube.operators import BlockSums
+from veilcube.query import Answer, Query, read_query
 from veilcube.record import History, ReleaseRecord
+from veilcube.schema import Ordinal, Region
 from veilcube.system import Floats, read_flag
 
 if TYPE_CHECKING:
@@ -114,6 +117,7 @@ class ImposedFacts:
     estimate: Estimate
     test: FactTest
     of_schema: frozenset[Fact]
+    ranges: FactRanges | None
 
     def told(self, rows: ReleaseFacts) -> tuple[Fact, ...]:
         """Return the facts of some rows, each once, without those that the schema tells."""
@@ -236,6 +240,29 @@ class RefinedRelease(Release):
     def __repr__(self) -> str:
         known = f"{len(self.facts):,} known {'fact' if len(self.facts) == 1 else 'facts'}"
         return f"Refined{super().__repr__().removesuffix(')')} Refined with {known}.)"
+
+    def sum(
+        self, attribute: str, *, where: Query | None = None, estimator: str = "best", confidence: float = 0.95
+    ) -> Answer:
+        """Estimate the sum of an ordinal attribute, missing and other values aside.
+
+        Value and interval are those of the equalities, cut to what inequalities leave.
+        """
+        found = super().sum(attribute, where=where, estimator=estimator, confidence=confidence)
+        ranges, axis = self._imposed.ranges, self.schema.axis(attribute)
+        ordinal = self.schema.attributes[axis]
+        if ranges is None or not isinstance(ordinal, Ordinal):
+            return found
+        regular = Region.on_axis(self.schema.shape, axis, ordinal.mask(0, ordinal.regular_size))
+        region = read_query(self.schema, where if where is not None else {}).intersect(regular)
+        values = np.zeros((2, ordinal.size))
+        values[:, : ordinal.regular_size] = ordinal.spans()
+        least, greatest = ranges.of_values(region, axis, *values)
+        value, half = float(np.clip(found.value, least, greatest)), (found.high - found.low) / 2
+        # A value that moved would be left with a sliver of its interval: it reaches as far as before, then it is cut.
+        reach = half if value != found.value else 0.0
+        low, high = np.clip([min(found.low, value - reach), max(found.high, value + reach)], least, greatest)
+        return replace(found, value=value, low=float(low), high=float(high))
 
     def synthesize(
         self,

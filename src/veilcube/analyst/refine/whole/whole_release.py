@@ -132,14 +132,16 @@ def _imposed_on(record: ReleaseRecord, rows: ReleaseFacts, manner: Manner) -> Im
         test = judge_release(covariance, record.measurements[0].noise, cells, told, imposed)
     if not manner.kept_rows:
         _require_counted(record, metric, imposed, rows)
+    ranges = None
     if manner.counts:
         _refuse_impossible(told)
         if not rows.is_equality.all():
-            known = imposed.used if zeros is None else zeros.beside(zeros.left_out(imposed.used))
-            estimate = AmendedEstimate(estimate, FactRanges(known).cut)
+            ranges = FactRanges(imposed.used if zeros is None else zeros.beside(zeros.left_out(imposed.used)))
+            estimate = AmendedEstimate(estimate, ranges.cut)
     if zeros is None:
-        return ImposedFacts(imposed, estimate, test, frozenset())
-    return ImposedFacts(imposed, AmendedEstimate(estimate, without_rounding), test, frozenset(zeros.whole.facts))
+        return ImposedFacts(imposed, estimate, test, frozenset(), ranges)
+    estimate = AmendedEstimate(estimate, without_rounding)
+    return ImposedFacts(imposed, estimate, test, frozenset(zeros.whole.facts), ranges)
 
 
 def _refuse_impossible(facts: ReleaseFacts) -> None:
