@@ -33,5 +33,5 @@ from .query import (
     Workload as Workload,
 )
 from .record import History as History
-from .schema import Nominal as Nominal, Ordinal as Ordinal, Schema as Schema
+from .schema import Nominal as Nominal, Ordinal as Ordinal, Schema as Schema, codebook as codebook
 from .session import measure_cap as measure_cap, protect as protect, release as release

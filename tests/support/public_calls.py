@@ -106,6 +106,7 @@ class World:
             ]
         )
         self.schema.to_toml(folder / "schema.toml")
+        (folder / "book.csv").write_text("code,parent\nCare,\nNurse,Care\n")
         self.cube = vc.Cube(self.schema, np.full(self.schema.shape, 9))
         self.workload = vc.Workload(self.schema, [{"age": (0, 1)}, {"job": "Care"}])
         self.release = vc.release(self.cube, strategy="identity")
@@ -347,6 +348,7 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
     "Workload.prefixes": lambda w: {"schema": w.schema},
     "Workload.random_ranges": lambda w: {"schema": w.schema, "n": 3, "seed": 0},
     "Workload.ranges": lambda w: {"schema": w.schema, "low": [[0, 0, 0]], "high": [[1, 1, 1]]},
+    "codebook": lambda w: {"path": w.folder / "book.csv"},
     "check_table": lambda w: {"source": _arrow(), "schema": w.schema},
     "count": lambda w: {"source": _arrow(), "schema": w.schema},
     "discrete_gaussian": lambda w: {"variance": Fraction(3, 2), "size": 4},

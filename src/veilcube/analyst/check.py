@@ -28,14 +28,14 @@ class ReleaseCheck:
     def words(self) -> str:
         """The check in a sentence or two."""
         if not self.findings:
-            return f"{self.estimator}: it rests on no prior about neighbouring cells, so nothing is checked here."
+            return f"{self.estimator}: it assumes nothing about neighbouring cells, so there is nothing to check."
         bad = [finding for finding in self.findings if not finding.is_good]
         if not bad:
             return (
                 f"{self.estimator}: what was measured agrees with what the answers assume, for every kind of question."
             )
         worst = max(bad, key=lambda finding: finding.disagreement)
-        far = f"{worst.kind} ({worst.disagreement:.3g} times the expected square)"
+        far = f"{worst.kind} (squared differences {worst.disagreement:.3g} times what noise makes)"
         if worst.is_widened:
             left = f"the model leaves more unexplained than noise does, most in {far}"
             return f"{self.estimator}: {left}; intervals are wider."

@@ -1,14 +1,14 @@
 """Synthetic rows in the shapes that other tools read: drawn cells become values with the types of the schema.
 
 Whole numbers stay whole numbers, calendar cells become dates, and names become categories. A value of a bin is drawn
-evenly inside it, whole if all edges are. Columns have the names that the schema reads, so synthetic rows can be counted
-with it like the table itself.
+evenly inside it, whole if all edges are, and so is the day of a month or a year. Columns have the names that the schema
+reads, so synthetic rows can be counted with it like the table itself.
 """
 
 import gzip
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import date, timedelta
+from datetime import date
 from enum import StrEnum
 from numbers import Integral
 from os import PathLike
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Rows = NDArray[np.int32]
 Cells = NDArray[np.int32]
 
+_EPOCH = date(1970, 1, 1)
 _ROWS_PER_GROUP = 1 << 20
 _BYTES_PER_VALUE = 24
 
@@ -86,7 +87,9 @@ def rows_to_pandas(schema: Schema, parts: Iterable[Rows], count: int) -> "pd.Dat
         )
     table = pa.Table.from_batches(list(_batches(schema, parts)))
     frame: pd.DataFrame = table.to_pandas(date_as_object=False)
-    return frame
+    # Where values are missing, pandas would turn whole numbers into floats.
+    whole = [field.name for field in table.schema if pa.types.is_int64(field.type)]
+    return frame.astype({name: "Int64" for name in whole if frame[name].isna().any()})
 
 
 class RowsFormat(StrEnum):
@@ -186,15 +189,22 @@ def _column(attribute: Attribute, cells: Cells, random: np.random.Generator) -> 
         cells = np.where(missing, 0, cells)
     division = attribute.division
     if isinstance(division, Calendar):
-        days = [division.first_day(cell) for cell in range(division.size)]
-        days += [division.last_day(division.size - 1) + timedelta(days=1)] * (attribute.other_cell is not None)
-        since = np.array([(day - date(1970, 1, 1)).days for day in days], dtype=np.int32)
-        return pa.array(since[cells], mask=missing, type=pa.int32()).cast(pa.date32())
+        return pa.array(_inside_calendar(division, cells, random), mask=missing, type=pa.int32()).cast(pa.date32())
     if isinstance(division, WholeNumbers):
         return pa.array(cells.astype(np.int64) + division.low, mask=missing)
     if isinstance(division, Bins):
         return pa.array(_inside_bins(division, cells, random), mask=missing)
     raise AssertionError("a division is whole numbers, bins or a calendar")
+
+
+def _inside_calendar(calendar: Calendar, cells: Cells, random: np.random.Generator) -> NDArray[np.int32]:
+    """Days since 1970, drawn evenly inside months and years; a stray value is the day after the last."""
+    first = [(calendar.first_day(cell) - _EPOCH).days for cell in range(calendar.size)]
+    beyond = (calendar.last_day(calendar.size - 1) - _EPOCH).days + 1
+    starts = np.array([*first, beyond], dtype=np.int32)
+    lengths = np.diff(np.array([*first, beyond, beyond + 1], dtype=np.int32))
+    shift = np.floor(random.random(cells.size) * lengths[cells]).astype(np.int32)
+    return np.asarray(starts[cells] + shift, dtype=np.int32)
 
 
 def _inside_bins(bins: Bins, cells: Cells, random: np.random.Generator) -> NDArray[np.int64] | NDArray[np.float64]:

@@ -1,4 +1,5 @@
 from .attribute import Attribute as Attribute, Nominal as Nominal, Ordinal as Ordinal
+from .codebook import codebook as codebook
 from .divisions import (
     Bins as Bins,
     Calendar as Calendar,

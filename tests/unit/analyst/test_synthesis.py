@@ -175,3 +175,37 @@ def test_dates_are_days_of_the_calendar() -> None:
     schema = vc.Schema([vc.Ordinal("day", "2024-02-28", "2024-03-01")])
     frame = rows_to_pandas(schema, [np.array([[1]], dtype=np.int32)], 1)
     assert frame["day"][0].date() == datetime.date(2024, 2, 29)
+
+
+def test_days_of_months_and_years_are_spread_evenly_inside_them() -> None:
+    for unit, low, high, most in (("month", "2024-01", "2024-02", 31), ("year", "2023", "2024", 366)):
+        schema = vc.Schema([vc.Ordinal("day", low, high, unit=unit, outside="other", missing="cell")])
+        cells = np.repeat(np.arange(4, dtype=np.int32), 40_000).reshape(-1, 1)
+        frame = rows_to_pandas(schema, [cells], len(cells))
+        counted = vc.count(frame, schema).exact_counts
+        assert counted.tolist() == [40_000] * 4
+        days = frame["day"].dropna()
+        inside = days[(days >= low) & (days <= f"{schema['day'].division.last_day(1)}")]
+        share = inside.groupby(inside).size().to_numpy()
+        expected = np.concatenate(
+            [np.full((last - first).days + 1, 40_000 / ((last - first).days + 1)) for first, last in _spans(schema)]
+        )
+        assert len(share) == len(expected) <= 2 * most
+        assert ((share - expected) ** 2 / expected).sum() < len(expected) + 6 * np.sqrt(2 * len(expected))
+
+
+def _spans(schema: vc.Schema) -> list[tuple[datetime.date, datetime.date]]:
+    calendar = schema["day"].division
+    return [(calendar.first_day(cell), calendar.last_day(cell)) for cell in range(calendar.size)]
+
+
+def test_whole_numbers_stay_whole_beside_missing_ones() -> None:
+    schema = vc.Schema(
+        [vc.Ordinal("age", 1, 3, missing="cell"), vc.Ordinal("pay", edges=[0, 10, 20]), vc.Ordinal("n", 1, 2)]
+    )
+    cells = np.array([[0, 0, 0], [3, 1, 1], [2, 0, 1]], dtype=np.int32)
+    frame = rows_to_pandas(schema, [cells], 3)
+    assert [str(kind) for kind in frame.dtypes] == ["Int64", "int64", "int64"]
+    assert frame["age"].tolist()[::2] == [1, 3]
+    assert frame["age"].isna().tolist() == [False, True, False]
+    assert vc.count(frame, schema).exact_counts.sum() == 3

@@ -48,8 +48,9 @@ class Convergence:
         )
         state = "converged" if self.converged else "NOT converged"
         return (
-            f"{state}: {self.engine} engine, alpha {self.alpha:.4g}, {work}; answers that can be met are off by "
-            f"{self.misfit:.2g} of their noise, {self.held:.0%} are held by the box"
+            f"{state}: {self.engine} engine, alpha {self.alpha:.4g}, {work}; past answers that the model reproduces "
+            f"are off by {self.misfit:.2g} of their noise, and {self.held:.0%} are not reproduced, because alpha keeps "
+            "the model closer to its prior"
         )
 
 

@@ -21,7 +21,7 @@ from veilcube.cli.shared import (
 )
 from veilcube.curator import check_table, draft_schema
 from veilcube.errors import PrivacyError, SchemaError, TableError
-from veilcube.schema import Schema
+from veilcube.schema import Nominal, Schema, codebook
 
 app = CommandGroup(help="Check a schema file, or draft one for a table.")
 
@@ -91,6 +91,30 @@ def _tell_valid(file: Path, schema: Schema, as_json: bool) -> None:
         return
     show_schema(schema)
     say("", f"{file} is a valid schema: {schema.cells:,} cells.")
+
+
+@app.command()
+def hierarchy(
+    file: Annotated[Path, typer.Argument(metavar="CODEBOOK", help="A CSV file with a row for each code.")],
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="What to call the attribute.")] = "code",
+    value: Annotated[str, typer.Option("--value", metavar="COLUMN", help="The column of codes.")] = "code",
+    parent: Annotated[
+        str, typer.Option("--parent", metavar="COLUMN", help="The column of their groups' codes, empty at the top.")
+    ] = "parent",
+    levels: Annotated[
+        str | None,
+        typer.Option("--levels", metavar="A,B,...", help="Columns from coarse to fine, where rows hold whole paths."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Print an attribute of a schema file with the hierarchy of a codebook."""
+    columns = None if levels is None else [column.strip() for column in levels.split(",")]
+    attribute = Nominal(name, hierarchy=codebook(file, value=value, parent=parent, levels=columns))
+    text = Schema([attribute]).to_toml()
+    if as_json:
+        print_json({"codebook": str(file), "attribute": attribute.to_dict(), "cells": attribute.size, "toml": text})
+        return
+    say_exactly(text)
 
 
 @app.command()
