@@ -40,11 +40,12 @@ COMMANDS: Mapping[str, str] = {
     "schema": "Check a schema file, or draft one for a table.",
     "ledger": "Keep account of the privacy budget of datasets.",
     "history": "See the answers that a dataset gave, and learn from them at no cost in privacy.",
+    "serve": "Serve datasets, releases and budgets of a folder to people and programs.",
 }
 
 # The folder of each command: of those for whoever holds the table, and for whoever reads what was released.
 FOLDERS: Mapping[str, Sequence[str]] = {
-    "curator": ("plan", "cap", "release", "schema", "ledger"),
+    "curator": ("plan", "cap", "release", "schema", "ledger", "serve"),
     "analyst": ("query", "refine", "export", "report", "synthesize", "info", "history"),
 }
 

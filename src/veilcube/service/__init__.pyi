@@ -1,0 +1,2 @@
+from .app import create_app as create_app, serve as serve
+from .base import ServiceError as ServiceError, Settings as Settings

@@ -1,0 +1,5 @@
+"""The application put together, and the server that runs it."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,2 @@
+from .factory import create_app as create_app
+from .serving import serve as serve

@@ -1,0 +1,9 @@
+"""All routers, in the order in which their pages are listed."""
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+
+from veilcube.service.routes import home, keys
+
+ROUTERS: Sequence[APIRouter] = (home.router, keys.router)
