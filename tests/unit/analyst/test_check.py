@@ -35,7 +35,7 @@ def test_least_squares_has_nothing_to_check() -> None:
     check = release.check(estimator="least_squares")
     assert check.is_good
     assert check.findings == ()
-    assert "no prior" in check.words
+    assert "assumes nothing about neighbouring cells" in check.words
     assert str(check) == check.words
 
 

@@ -23,25 +23,12 @@ class Engine:
 
     def __init__(self) -> None:
         self._folder, self._lock = _private_folder()
-        remove_leftovers(Path(self._folder.name).parent, _FOLDERS)
-        self._connection = duckdb.connect(
-            ":memory:",
-            config={
-                "threads": THREADS,
-                "memory_limit": MEMORY_LIMIT,
-                "temp_directory": self._folder.name,
-                "preserve_insertion_order": False,
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "python_enable_replacements": False,
-                # What a value is must never depend on what a file's statistics claim about it.
-                "disabled_optimizers": "statistics_propagation",
-            },
-        )
-        # Slow queries would draw a bar of their own into the output of commands.
-        self._connection.execute("SET enable_progress_bar = false")
-        # An instant is a day in UTC, whatever zone this machine is in.
-        self._connection.execute("SET TimeZone = 'UTC'")
+        try:
+            remove_leftovers(Path(self._folder.name).parent, _FOLDERS)
+            self._connection = _connect(self._folder.name)
+        except BaseException:
+            self._give_back()
+            raise
         self._enumerations: dict[tuple[str, ...], str] = {}
 
     def __enter__(self) -> "Engine":
@@ -51,6 +38,9 @@ class Engine:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.close()
+        self._give_back()
+
+    def _give_back(self) -> None:
         self._folder.cleanup()
         os.close(self._lock)
 
@@ -85,6 +75,28 @@ class Engine:
         return name
 
 
+def _connect(folder: str) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": THREADS,
+            "memory_limit": MEMORY_LIMIT,
+            "temp_directory": folder,
+            "preserve_insertion_order": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "python_enable_replacements": False,
+            # What a value is must never depend on what a file's statistics claim about it.
+            "disabled_optimizers": "statistics_propagation",
+        },
+    )
+    # Slow queries would draw a bar of their own into the output of commands.
+    connection.execute("SET enable_progress_bar = false")
+    # An instant is a day in UTC, whatever zone this machine is in.
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
 def _private_folder() -> tuple["tempfile.TemporaryDirectory[str]", int]:
     """Make a folder for its owner alone, where rows may be spilled while persons are capped, and lock it."""
     while True:
@@ -95,3 +107,4 @@ def _private_folder() -> tuple["tempfile.TemporaryDirectory[str]", int]:
             if hold(lock, Path(folder.name)):
                 return folder, lock
             os.close(lock)
+        folder.cleanup()

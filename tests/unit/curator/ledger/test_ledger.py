@@ -260,7 +260,7 @@ def test_an_unknown_dataset_is_refused_with_where_to_look(charged: Ledger) -> No
         lambda: charged.charge("adults", laplace_statement(1), purpose="none"),
     ]
     for use in uses:
-        with pytest.raises(LedgerError, match=r"no dataset 'adults'; see 'veilcube ledger show'"):
+        with pytest.raises(LedgerError, match=r"no dataset 'adults'; did you mean 'adult'\? see 'veilcube ledger"):
             use()
 
 
