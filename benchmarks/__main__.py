@@ -2,6 +2,7 @@
 
 from benchmarks import (
     counting,
+    explore,
     joint_noise,
     matched,
     noise,
@@ -33,6 +34,7 @@ def main() -> None:
         posterior,
         wide_tables,
         zcdp,
+        explore,
     )
     for benchmark in (*ours, privelet, ispe, distributive, history, refinement):
         print(f"\n== {benchmark.__name__}")

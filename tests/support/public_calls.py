@@ -327,6 +327,7 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
     "Release.mean": lambda w: {"attribute": "age"},
     "Release.quantile": lambda w: {"attribute": "age"},
     "Release.ratio": lambda w: {"first": {"age": 1}, "second": "job = 'Care'"},
+    "Release.publish": lambda w: {"folder": w.folder / "site", "report": False},
     "Release.save": lambda w: {"path": w.folder / "b.veil"},
     "Release.share": lambda w: {"conditions": {"age": 1}},
     "Release.variance": lambda w: {"attribute": "age"},

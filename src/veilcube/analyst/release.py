@@ -22,6 +22,7 @@ from veilcube.analyst.estimate import (
     choose_estimator,
 )
 from veilcube.analyst.export import Exports
+from veilcube.analyst.publish import Sites
 from veilcube.analyst.questions import Questions, answer_linear
 from veilcube.analyst.report import Reports
 from veilcube.errors import QueryError
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Release(CapAnswers, Questions, Exports, Reports):
+class Release(CapAnswers, Questions, Exports, Reports, Sites):
     """A differentially private release: any number of questions, at no further cost in privacy."""
 
     def __init__(self, record: ReleaseRecord) -> None:

@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, str] = {
     "refine": "Make the answers of a release obey known facts.",
     "export": "Write tables of a release as CSV, Parquet or a workbook.",
     "report": "Write a page about a release: charts with intervals, tables, its card.",
+    "publish": "Write a site about a release that answers questions in the browser, without a server.",
     "synthesize": "Draw synthetic rows that follow what was measured.",
     "info": "Show the schema, the privacy statement and the plan of a release.",
     "schema": "Check a schema file, or draft one for a table.",
@@ -46,7 +47,7 @@ COMMANDS: Mapping[str, str] = {
 # The folder of each command: of those for whoever holds the table, and for whoever reads what was released.
 FOLDERS: Mapping[str, Sequence[str]] = {
     "curator": ("plan", "cap", "release", "schema", "ledger", "serve"),
-    "analyst": ("query", "refine", "export", "report", "synthesize", "info", "history"),
+    "analyst": ("query", "refine", "export", "report", "publish", "synthesize", "info", "history"),
 }
 
 

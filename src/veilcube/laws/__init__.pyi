@@ -1,4 +1,8 @@
-from .answer_noise import NoiseCumulants as NoiseCumulants, answer_half_widths as answer_half_widths
+from .answer_noise import (
+    NoiseCumulants as NoiseCumulants,
+    WidthRule as WidthRule,
+    answer_half_widths as answer_half_widths,
+)
 from .discrete_gaussian import BlockGaussian as BlockGaussian, DiscreteGaussian as DiscreteGaussian
 from .joint_variance import JointVariances as JointVariances, joint_variances as joint_variances
 from .laplace_sums import NoiseSum as NoiseSum, laplace_sum as laplace_sum, lattice_laplace_sum as lattice_laplace_sum

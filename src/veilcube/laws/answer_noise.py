@@ -19,13 +19,37 @@ import numpy as np
 
 from veilcube.laws.noise import Noise
 from veilcube.laws.normal_quantiles import normal_quantile
-from veilcube.laws.standard_widths import standard_widths
+from veilcube.laws.standard_widths import WidthTable, standard_widths
 from veilcube.system import Floats
 
 # What three cumulants leave open, measured against exact inversions over many strategies and blocks: up to 0.24% too
 # narrow for confidences from 0.65 to 0.98, up to 1% beyond 0.9995, elsewhere never (but up to 0.55% too wide at 0.5).
 # Each range of confidences, by its upper end, is widened by what it may lack.
 _MARGINS = ((0.65, 1.0), (0.98, 1.0025), (0.9995, 1.0), (1.0, 1.01))
+
+
+@dataclass(frozen=True, eq=False)
+class WidthRule:
+    """What half-widths at one confidence are made with: also for programs that compute them elsewhere.
+
+    ``margin`` is by what they are widened.
+    """
+
+    confidence: float
+    table: WidthTable
+    margin: float
+
+    @property
+    def deviations(self) -> float:
+        """The half-width of the normal law at variance 1."""
+        return normal_quantile(self.confidence)
+
+    @classmethod
+    def of(cls, confidence: float) -> "WidthRule":
+        """Return the rule for a confidence."""
+        level = min(confidence, 1 - 1e-12)
+        margin = next(margin for upper, margin in _MARGINS if level <= upper)
+        return cls(level, standard_widths(level), margin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,14 +101,14 @@ class NoiseCumulants:
         is_light = np.asarray(self.sixth <= 0)
         terms_inverse = np.where(is_light, _ratio(k4, 3 * k2**2), _ratio(12 * _ratio(k6, 20 * k4) ** 2, k4))
         laplace_share = np.where(is_light, 1.0, np.minimum(_ratio(20 * k4**2, 6 * k6 * k2), 1.0))
-        confidence = min(confidence, 1 - 1e-12)
-        standard = standard_widths(confidence).at(np.minimum(terms_inverse, 1.0), 1 - laplace_share)
+        rule = WidthRule.of(confidence)
+        standard = rule.table.at(np.minimum(terms_inverse, 1.0), 1 - laplace_share)
         if self.bounded:
-            standard = np.maximum(standard, normal_quantile(confidence))
-        margin = np.where(is_light, 1.0, next(margin for upper, margin in _MARGINS if confidence <= upper))
+            standard = np.maximum(standard, rule.deviations)
+        margin = np.where(is_light, 1.0, rule.margin)
         widths: Floats = margin * np.sqrt(k2) * standard + largest / 2
         # Chebyshev's bound, which is sharper where hardly any noise is left.
-        return np.minimum(widths, np.sqrt(self.second / (1 - confidence)))
+        return np.minimum(widths, np.sqrt(self.second / (1 - rule.confidence)))
 
 
 def answer_half_widths(

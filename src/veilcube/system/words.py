@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
 
+# Larger numbers are shown whole, and ten digits would cut them off.
+SETTLED_BELOW = 1e9
+
 
 def show_number(value: object) -> str:
     """Return an estimate for people: whole if it is whole or large, else four digits; dates as they are.
@@ -21,9 +24,19 @@ def show_number(value: object) -> str:
         return f"{Decimal(value):.4g}"
     if not math.isfinite(value):
         return "-"
+    value = _settled(value)
     if abs(value) >= 1000 or float(value).is_integer():
         return f"{value:,.0f}"
     return f"{value:.4g}"
+
+
+def _settled(value: float) -> float:
+    """Return a number without what the rounding of sums left in it, which would decide halves of the last digit shown.
+
+    >>> _settled(338.65 - 2e-13) == _settled(338.65 + 2e-13) == 338.65
+    True
+    """
+    return float(f"{value:.10g}") if isinstance(value, float) and abs(value) < SETTLED_BELOW else value
 
 
 def show_interval(low: object, high: object) -> str:

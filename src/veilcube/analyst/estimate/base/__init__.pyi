@@ -1,5 +1,12 @@
 from .adjusted import AdjustedEstimate as AdjustedEstimate
 from .groups import LinearGroups as LinearGroups, with_intervals as with_intervals
+from .portable import (
+    PlainData as PlainData,
+    Portable as Portable,
+    PortableEstimate as PortableEstimate,
+    Runs as Runs,
+    cells_of_runs as cells_of_runs,
+)
 from .protocol import (
     CheckedEstimate as CheckedEstimate,
     Estimate as Estimate,

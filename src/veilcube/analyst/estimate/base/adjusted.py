@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.analyst.estimate.base.portable import Portable, PortableEstimate, Runs, cells_of_runs
 from veilcube.analyst.estimate.base.protocol import Estimate, Estimates, GroupedCounts
 from veilcube.operators import BlockSums, group_cells
 from veilcube.schema import Region
@@ -43,6 +44,15 @@ class AdjustedEstimate:
         """Estimate the counts inside a region for every combination of cells of the given axes."""
         values, _ = group_cells(self._cells, region, axes)
         return AdjustedGroups(values, self._unbiased.grouped(region, axes), self._least)
+
+    def portable(self, cuts: Sequence[Runs], confidence: float) -> Portable | None:
+        """Return how to compute its answers elsewhere: intervals lie around the values of least squares."""
+        unbiased = self._unbiased
+        found = unbiased.portable(cuts, confidence) if isinstance(unbiased, PortableEstimate) else None
+        if found is None:
+            return None
+        least = self._least if np.isfinite(self._least) else None
+        return Portable(cells_of_runs(self._cells, cuts), {**found.intervals, "around": found.values, "least": least})
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from veilcube.analyst.estimate.base import Estimate, Estimates, GroupedCounts, LinearGroups, RegionNoise, with_intervals
+from veilcube.analyst.estimate.base import (
+    Estimate,
+    Estimates,
+    GroupedCounts,
+    LinearGroups,
+    Portable,
+    RegionNoise,
+    Runs,
+    cells_of_runs,
+    with_intervals,
+)
+from veilcube.analyst.estimate.linear.portable_noise import moments_of_runs, widths_of_sums
 from veilcube.analyst.estimate.linear.product_noise import ProductNoise
 from veilcube.analyst.estimate.marginals import MarginalsEstimate
 from veilcube.analyst.estimate.partition import AdaptiveEstimate, is_adaptive
@@ -77,6 +88,12 @@ class LinearEstimate:
         )
         return LinearGroups(sums, sizes, self._noise, group_noise)
 
+    def portable(self, cuts: Sequence[Runs], confidence: float) -> Portable | None:
+        """Return how to compute its answers elsewhere; None but for a product, whose noise separates by axis."""
+        if self._product is None:
+            return None
+        return Portable(cells_of_runs(self._cells, cuts), moments_of_runs(self._product, self._noise, cuts, confidence))
+
 
 @dataclass(frozen=True)
 class LeastSquares:
@@ -136,6 +153,10 @@ class IdentityEstimate:
         """Estimate the counts inside a region for every combination of cells of the given axes."""
         sums, sizes = group_cells(self._values, region, axes)
         return SummedGroups(sums.astype(np.float64), sizes, self._noise)
+
+    def portable(self, cuts: Sequence[Runs], confidence: float) -> Portable:
+        """Return how to compute its answers elsewhere."""
+        return Portable(cells_of_runs(self._values, cuts), widths_of_sums(self._values.size, self._noise, confidence))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 import scipy
 
+from veilcube.analyst.estimate.base import PlainData, Runs, cells_of_runs
 from veilcube.analyst.estimate.mixture.observed import ObservedTable
 from veilcube.operators import BlockSums, group_cells
 from veilcube.schema import Region
@@ -37,6 +38,10 @@ class CellSums:
     def groups(self, region: Region, axes: Sequence[int]) -> Floats:
         """Return the counts inside a region for every combination of values of some attributes."""
         return np.asarray(group_cells(self.values, region, axes)[0], dtype=np.float64)
+
+    def portable(self, cuts: Sequence[Runs]) -> PlainData:
+        """Return how to compute its counts elsewhere."""
+        return cells_of_runs(self.values, cuts)
 
 
 def correct_cells(model: Floats, tables: Sequence[ObservedTable], is_ordinal: Sequence[bool]) -> Floats:

@@ -13,7 +13,7 @@ from math import sqrt
 
 import numpy as np
 
-from veilcube.analyst.estimate.base import Finding
+from veilcube.analyst.estimate.base import Finding, PlainData
 from veilcube.analyst.estimate.mixture.cells import CellSums
 from veilcube.analyst.estimate.mixture.model import Mixture
 from veilcube.analyst.estimate.mixture.observed import Observations, ObservedTable
@@ -91,6 +91,21 @@ class ErrorModel:
         """Return by what errors of replays are multiplied, for questions that narrow so many attributes."""
         known = min(max(narrowed, 1), max(self.inflation))
         return WIDENING[min(known, max(WIDENING))] * sqrt(self.inflation[known])
+
+    def portable(self) -> PlainData:
+        """Return what ``stddevs`` computes with, as plain data."""
+        numbers = range(1, MOST_NARROWED + 1)
+        known = [number if number in self.borders else max(self.borders) for number in numbers]
+        return {
+            "kind": "errors",
+            "rows": self.rows,
+            "stddev_of_rows": self.stddev_of_rows,
+            "weights": self.weights,
+            "borders": [self.borders[number] for number in known],
+            "scales": [self.scales[number] for number in known],
+            "widening": [self.widening(number) for number in known],
+            "least": _LEAST_STDDEV,
+        }
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -4,24 +4,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from typing import TypeAlias
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from veilcube.analyst.estimate.base import Estimates, Finding
+from veilcube.analyst.estimate.base import Estimates, Finding, Portable, Runs
 from veilcube.analyst.estimate.mixture.cells import CellSums, correct_cells
 from veilcube.analyst.estimate.mixture.errors import ErrorModel, learn_errors
 from veilcube.analyst.estimate.mixture.model import Mixture
 from veilcube.analyst.estimate.mixture.observed import Observations, read_observations
 from veilcube.analyst.estimate.mixture.possible import PossibleMixture, are_possible, without_impossible
 from veilcube.analyst.estimate.mixture.remembered import fit_once
-from veilcube.analyst.estimate.mixture.replicates import Answering, Replicate, replay
+from veilcube.analyst.estimate.mixture.replicates import Replicate, replay
 from veilcube.errors import QueryError
 from veilcube.laws import normal_quantile
 from veilcube.record import ReleaseRecord
 from veilcube.schema import Ordinal, Region, Schema
 from veilcube.system import Floats, Integers, require_cells
+
+Fitted: TypeAlias = Mixture | PossibleMixture | CellSums
 
 FITS, REPLAYS = 3, 6
 LARGEST_SIZE = 2**62
@@ -57,13 +60,13 @@ class MixtureEstimate:
         self._fits = [self._refit(observed, seed) for seed in range(fits)]
         self.model = Mixture.mean_of([model for model, _ in self._fits])
         self._cells = self._corrected(observed, self.model)
-        self.answering = self._cells if self._cells is not None else self._answering(observed, self.model)
+        self.answering: Fitted = self._cells if self._cells is not None else self._answering(observed, self.model)
 
-    def _refit(self, observed: Observations, seed: int) -> tuple[Mixture, Answering]:
+    def _refit(self, observed: Observations, seed: int) -> tuple[Mixture, Fitted]:
         model = fit_once(observed, seed)
         return model, self._answering(observed, model)
 
-    def _answering(self, observed: Observations, model: Mixture) -> Answering:
+    def _answering(self, observed: Observations, model: Mixture) -> Fitted:
         cells = self._corrected(observed, model)
         if cells is not None:
             return cells
@@ -114,6 +117,11 @@ class MixtureEstimate:
     def grouped(self, region: Region, axes: Sequence[int]) -> "MixtureGroups":
         """Estimate the counts inside a region for every combination of cells of the given axes."""
         return MixtureGroups(self, region, tuple(axes))
+
+    def portable(self, cuts: Sequence[Runs], confidence: float) -> Portable:
+        """Return how to compute its answers elsewhere."""
+        errors = self.error_model.portable()
+        return Portable(self.answering.portable(cuts), {**errors, "deviations": normal_quantile(confidence)})
 
     def estimates(self, value: Floats, is_narrowed: Floats, confidence: float) -> Estimates:
         """Return expected counts of questions with their intervals, by which attributes each narrows, 1 or 0."""

@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.analyst.estimate.base import PlainData, Runs
 from veilcube.analyst.estimate.mixture.observed import ModelAxis
 from veilcube.operators import Axes
 from veilcube.schema import Region
@@ -93,6 +94,15 @@ class Mixture:
             mask = masks[axis]
             laws.append(self._of_values(axis) if mask is None else self._of_values(axis) * mask)
         return self.rows * _table(weights, laws)
+
+    def part(self, cuts: Sequence[Runs], factor: float) -> PlainData:
+        """Return ``factor`` times its expected counts of runs: a weight for each class, a law for each attribute."""
+        laws = [np.add.reduceat(self._of_values(axis), runs.first, axis=1) for axis, runs in enumerate(cuts)]
+        return {"weights": factor * self.rows * self.weights, "laws": [np.ascontiguousarray(law) for law in laws]}
+
+    def portable(self, cuts: Sequence[Runs]) -> PlainData:
+        """Return how to compute its expected counts elsewhere."""
+        return {"kind": "classes", "parts": [self.part(cuts, 1.0)]}
 
     def _of_values(self, axis: int) -> Floats:
         return self.laws[axis][:, self.axes[axis].places] * self.axes[axis].within

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veilcube.analyst.estimate.base import PlainData, Runs
 from veilcube.analyst.estimate.mixture.model import Mixture
 from veilcube.schema import Region
 from veilcube.system import Floats, Integers
@@ -35,6 +36,11 @@ class PossibleMixture:
         """Return the expected counts inside a region for every combination of values of some attributes."""
         both = region.intersect(self._impossible)
         return self._scale * (self.model.groups(region, axes) - self.model.groups(both, axes))
+
+    def portable(self, cuts: Sequence[Runs]) -> PlainData:
+        """Return how to compute its expected counts elsewhere."""
+        taken = [self.model.within(box.axes).part(cuts, -self._scale) for box in self._impossible.boxes]
+        return {"kind": "classes", "parts": [self.model.part(cuts, self._scale), *taken]}
 
 
 def without_impossible(cells: Floats, impossible: Region | None) -> Floats:
