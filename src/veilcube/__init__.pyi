@@ -34,4 +34,5 @@ from .query import (
 )
 from .record import History as History
 from .schema import Nominal as Nominal, Ordinal as Ordinal, Schema as Schema, codebook as codebook
+from .service import connect as connect
 from .session import measure_cap as measure_cap, protect as protect, release as release

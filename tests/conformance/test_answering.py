@@ -1,11 +1,14 @@
 """A release, a refined release and models of past answers are asked in the same way, and keep to the same protocol."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import veilcube as vc
+from support.servers import in_a_thread
 from veilcube.errors import QueryError
 from veilcube.query import Answering
 
@@ -27,9 +30,23 @@ MEMBERS: dict[str, Callable[[], Answering]] = {
 }
 
 
-@pytest.fixture(scope="module", params=MEMBERS)
-def member(request: pytest.FixtureRequest) -> Answering:
-    return MEMBERS[request.param]()
+REMOTE = "remote release"
+
+
+def served(stack: ExitStack, folder: Path) -> Answering:
+    """Return a release as a connection to a service gives it."""
+    address, keys, service = stack.enter_context(in_a_thread(folder))
+    released().save(service.shelf.files.path("made"))
+    return stack.enter_context(vc.connect(address, keys["mara"])).open("made")
+
+
+@pytest.fixture(scope="module", params=[*MEMBERS, REMOTE])
+def member(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Answering]:
+    with ExitStack() as stack:
+        if request.param == REMOTE:
+            yield served(stack, tmp_path_factory.mktemp("service"))
+        else:
+            yield MEMBERS[request.param]()
 
 
 def test_a_count_is_the_answer_to_a_workload_of_one(member: Answering) -> None:

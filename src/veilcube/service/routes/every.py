@@ -4,6 +4,12 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from veilcube.service.routes import home, keys
+from veilcube.service.routes import home, keys, questions, releases, schemas
 
-ROUTERS: Sequence[APIRouter] = (home.router, keys.router)
+ROUTERS: Sequence[APIRouter] = (
+    home.router,
+    releases.router,
+    questions.router,
+    schemas.router,
+    keys.router,
+)

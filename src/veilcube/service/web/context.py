@@ -8,6 +8,7 @@ from fastapi import Depends, Request
 
 from veilcube.service.access import Caller, Keys, Limits, Sessions
 from veilcube.service.base import Settings
+from veilcube.service.public import Shelf
 from veilcube.service.store import Audit, Database
 
 _WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE = 0.2, 10
@@ -24,6 +25,7 @@ class Service:
     sessions: Sessions = field(init=False)
     limits: Limits = field(init=False)
     wrong_keys: Limits = field(init=False)
+    shelf: Shelf = field(init=False)
 
     def __post_init__(self) -> None:
         settings, database = self.settings, self.database
@@ -32,6 +34,7 @@ class Service:
             "keys": Keys(database),
             "sessions": Sessions(database, settings.session_seconds),
             "limits": Limits(settings.requests_per_second, settings.burst),
+            "shelf": Shelf(settings.below("releases")),
             "wrong_keys": Limits(_WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE),
         }
         for name, room in rooms.items():

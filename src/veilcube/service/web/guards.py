@@ -16,6 +16,7 @@ from veilcube.service.web.answers import problem_json
 
 _log = logging.getLogger("veilcube.service")
 _SLOWEST_BODY = 30.0
+_PLACES = 6
 # Everything is served from here; Vega draws by its interpreter, so nothing needs eval.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
@@ -129,7 +130,9 @@ class FaultGuard:
             await self._app(scope, receive, noticed)
         except Exception as problem:
             number = token_hex(4)
-            places = "; ".join(f"{at.filename}:{at.lineno}" for at in traceback.extract_tb(problem.__traceback__))
+            places = "; ".join(
+                f"{at.filename}:{at.lineno}" for at in traceback.extract_tb(problem.__traceback__)[-_PLACES:]
+            )
             _log.error("fault %s: %s at %s", number, type(problem).__name__, places)
             if begun or scope["type"] != "http":
                 return

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Path, Request
 from fastapi.templating import Jinja2Templates
 from starlette.responses import RedirectResponse, Response
 
-from veilcube.service.base import NAME_PATTERN, UnauthenticatedError
+from veilcube.service.base import NAME_PATTERN, BadRequestError, UnauthenticatedError
 from veilcube.service.web.answers import Json, answer_problem, as_plain
 
 ROOT = FilePath(__file__).parents[1]
@@ -117,9 +117,12 @@ def show_problem(request: Request, problem: Exception) -> Response:
 
 
 async def _run(function: Function, arguments: dict[str, Any]) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await function(**arguments)
-    return await to_thread.run_sync(lambda: function(**arguments))
+    try:
+        if inspect.iscoroutinefunction(function):
+            return await function(**arguments)
+        return await to_thread.run_sync(lambda: function(**arguments))
+    except UnicodeEncodeError:
+        raise BadRequestError("the request holds halves of characters, which are no text; leave them out") from None
 
 
 def _as_json(function: Function, status: int) -> Handler:

@@ -1,0 +1,2 @@
+from .connection import Connection as Connection, connect as connect
+from .release import RemoteRelease as RemoteRelease

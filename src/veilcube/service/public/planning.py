@@ -1,0 +1,77 @@
+"""Plans: what a release would cost and how wrong its answers would be. No data is read and nothing is spent."""
+
+from typing import Annotated
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from veilcube.planner import Plan, plan
+from veilcube.privacy import Neighbours
+from veilcube.query import Workload
+from veilcube.schema import Schema
+from veilcube.service.public.queries import Amount, WrittenQuery, read_written
+
+MOST_QUESTIONS = 1000
+
+
+class PlanWish(BaseModel, extra="forbid"):
+    """What a release should keep to: a budget, or an error, from which the epsilon follows."""
+
+    epsilon: Amount | None = None
+    delta: Amount | None = None
+    rho: Amount | None = None
+    error: Annotated[
+        float | None, Field(gt=0, le=1e12, description="In place of epsilon: half the width of an interval.")
+    ] = None
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    strategy: Annotated[str, Field(max_length=40, examples=["auto"])] = "auto"
+    neighbours: Neighbours = Neighbours.ADD_REMOVE
+    person: Annotated[str | None, Field(max_length=200)] = None
+    max_rows: Annotated[int | None, Field(ge=1, le=10**9)] = None
+    queries: Annotated[
+        list[WrittenQuery], Field(max_length=MOST_QUESTIONS, description="Plan for these; unset, for random ranges.")
+    ] = []
+
+
+def planned(schema: Schema, wish: PlanWish) -> Plan:
+    """Return the plan for a wish."""
+    budget = {
+        name: getattr(wish, name) for name in ("epsilon", "delta", "rho", "error") if getattr(wish, name) is not None
+    }
+    workload = Workload(schema, [read_written(query) for query in wish.queries]) if wish.queries else None
+    return plan(
+        schema,
+        strategy=wish.strategy,
+        workload=workload,
+        neighbours=str(wish.neighbours),
+        person=wish.person,
+        max_rows=wish.max_rows,
+        confidence=wish.confidence,
+        **budget,
+    )
+
+
+def plan_facts(chosen: Plan, wish: PlanWish) -> dict[str, object]:
+    """Return what there is to know about a plan, with the error of each question that it was made for."""
+    half = chosen.half_widths(confidence=wish.confidence)
+    stddevs = chosen.stddev(chosen.workload) if wish.queries else np.zeros(0)
+    each = [
+        {
+            "query": query if isinstance(query, str) else {name: _plain(one) for name, one in query.items()},
+            "stddev": float(stddev),
+            "half_width": float(width),
+        }
+        for query, stddev, width in zip(wish.queries, stddevs, half, strict=False)
+    ]
+    return chosen.to_dict() | {
+        "cells": chosen.schema.cells,
+        "confidence": wish.confidence,
+        "half_width": float(np.sqrt(np.mean(np.square(half)))),
+        "queries": each,
+    }
+
+
+def _plain(condition: object) -> object:
+    if isinstance(condition, BaseModel):
+        return condition.model_dump(by_alias=True, exclude_none=True)
+    return [_plain(one) for one in condition] if isinstance(condition, list) else condition

@@ -1,0 +1,69 @@
+"""Releases that are open: read when first asked for, kept while they are asked, and let go of when others are."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from veilcube.analyst import Release, open_release
+from veilcube.service.public.files import NamedFiles
+
+_MOST_OPEN = 8
+
+
+@dataclass(eq=False)
+class _Opened:
+    """A release with the version of its file, and the estimators that were fitted."""
+
+    release: Release
+    version: tuple[int, int]
+    fitted: set[str] = field(default_factory=set)
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Shelf:
+    """The releases of a folder."""
+
+    def __init__(self, folder: Path, open_file: Callable[[Path], Release] = open_release) -> None:
+        self.files = NamedFiles(folder, ".veil", "a release")
+        self._open, self._turn = open_file, threading.Lock()
+        self._opened: OrderedDict[str, _Opened] = OrderedDict()
+
+    def release(self, name: str, estimator: str | None = None) -> Release:
+        """Return an open release; with an estimator, one that is fitted already, so that threads do not do it twice."""
+        opened = self._find(name)
+        if estimator is not None and estimator not in opened.fitted:
+            with opened.turn:
+                opened.release.count({}, estimator=estimator)
+                opened.fitted.add(estimator)
+        return opened.release
+
+    def _find(self, name: str) -> _Opened:
+        path = self.files.existing(name)
+        facts = path.stat()
+        version = (facts.st_mtime_ns, facts.st_size)
+        with self._turn:
+            opened = self._opened.get(name)
+            if opened is None or opened.version != version:
+                opened = _Opened(self._open(path), version)
+                self._opened[name] = opened
+            self._opened.move_to_end(name)
+            while len(self._opened) > _MOST_OPEN:
+                self._opened.popitem(last=False)
+        return opened
+
+
+def release_facts(name: str, release: Release) -> dict[str, object]:
+    """Return what there is to know about a release before it is asked."""
+    return {
+        "name": name,
+        "schema": release.schema.to_dict(),
+        "fingerprint": release.schema.fingerprint(),
+        "cells": release.schema.cells,
+        "privacy": release.privacy.to_dict(),
+        "counted": release.counted,
+        "plan": dict(release.plan),
+        "created": release.record.created,
+        "refinement": None if release.refinement is None else dict(release.refinement),
+    }
