@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from tools.samplers import held_samplers
+from tools.samplers import MAY_DRAW, SAMPLING, held_samplers, lies_in
 
 ROOT = Path(__file__).parents[1] / "src" / "veilcube"
 PACKAGE = "veilcube"
@@ -94,6 +94,8 @@ class House:
             packages = [".".join(parts[: size + 1]) for size in range(1, len(parts))]
             outer = next((one for one in packages if not f"{room}.".startswith(f"{one}.")), None)
             is_module = f"{module}.{name}" in self.trees
+            if lies_in(module, SAMPLING) and lies_in(importer, *MAY_DRAW):
+                continue  # the curator's door shows no sampler, for who may not draw
             if outer is not None and outer not in (module, f"{module}.{name}" if is_module else module):
                 found.append(f"{importer}: from {module} import {name} (door: {outer})")
         return found

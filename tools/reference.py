@@ -23,6 +23,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "python.md"
 MARKED = re.compile(r"(<!-- signatures: ([^>]*?) -->\n).*?(<!-- end of signatures -->)", re.DOTALL)
 # What a user comes to hold without having made it, and where it is.
 HELD = {
+    "AuditReport": "veilcube.auditing",
     "KernelPCAModel": "veilcube.analyst.history",
     "MaxEntropyModel": "veilcube.analyst.history",
     "MeasuredRows": "veilcube.analyst",

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 # What each module imports, by the name it has there: from where, and its name there; none for a whole module.
 Imports: TypeAlias = dict[str, dict[str, tuple[str, str]]]
 
-SAMPLING, MECHANISMS = "veilcube.curator.sampling", "veilcube.curator.mechanisms"
+SAMPLING, MECHANISMS, AUDITING = "veilcube.curator.sampling", "veilcube.curator.mechanisms", "veilcube.auditing"
 # Who may hold a sampler, and why. Who joins needs a reason as good.
 MAY_DRAW: Mapping[str, str] = {
     SAMPLING: "the samplers themselves",
     MECHANISMS: "where noise meets exact values, each with its claim beside it",
+    AUDITING: "runs mechanisms on tables of its own making, with noise that it records, replays and lists",
 }
 # Where exact values are: there, random numbers of any other kind are suspect too.
 PRIVATE_SIDE = ("veilcube.curator", "veilcube.session")
@@ -34,32 +35,33 @@ def held_samplers(house: "House") -> list[str]:
     names, imports = _sampler_names(house), _imports(house)
     found: set[str] = set()
     for module, tree in house.trees.items():
-        if not _lies_in(module, *MAY_DRAW):
+        if not lies_in(module, *MAY_DRAW):
             for source, name in imports[module].values():
-                if _lies_in(_origin(house, imports, source, name), SAMPLING):
+                if lies_in(_origin(house, imports, source, name), SAMPLING):
                     found.add(f"{module}: imports {name} from {source}" if name else f"{module}: imports {source}")
             found.update(f"{module}: names {name}" for name in _identifiers(tree) if name in names)
             found.update(
                 f"{module}: names {text}" for text in _texts(tree) if text in names or THE_PACKAGE.search(text)
             )
-        if _lies_in(module, *PRIVATE_SIDE) and not _lies_in(module, SAMPLING):
+        if lies_in(module, *PRIVATE_SIDE) and not lies_in(module, SAMPLING):
             found.update(f"{module}: draws by {name}" for name in _identifiers(tree) if name in OTHER_SOURCES)
     for door, shown in house.exports.items():
         # The mechanisms show what they make, never what they draw with: who imports from them would hold it.
-        if not _lies_in(door, SAMPLING):
+        if not lies_in(door, SAMPLING):
             origins = {name: _origin(house, imports, door, name) for name in shown}
-            found.update(f"{door}: shows {name}" for name, origin in origins.items() if _lies_in(origin, SAMPLING))
+            found.update(f"{door}: shows {name}" for name, origin in origins.items() if lies_in(origin, SAMPLING))
     return sorted(found)
 
 
-def _lies_in(module: str, *packages: str) -> bool:
+def lies_in(module: str, *packages: str) -> bool:
+    """Whether a module lies in one of these packages."""
     return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
 def _sampler_names(house: "House") -> set[str]:
     """Return what samplers are called: at their door, and by the mechanisms that are given one."""
     names = set(house.exports.get(SAMPLING, {}))
-    trees = [tree for module, tree in house.trees.items() if _lies_in(module, MECHANISMS)]
+    trees = [tree for module, tree in house.trees.items() if lies_in(module, MECHANISMS)]
     kinds = {node.target.id for tree in trees for node in ast.walk(tree) if _is_kind_of_sampler(node)}
     for tree in trees:
         for node in ast.walk(tree):

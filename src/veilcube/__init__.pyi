@@ -9,6 +9,7 @@ from .analyst import (
     refinement_privacy as refinement_privacy,
     walsh_hadamard as walsh_hadamard,
 )
+from .auditing import audit as audit
 from .curator import Cube as Cube, Ledger as Ledger, check_table as check_table, count as count
 from .errors import VeilcubeError as VeilcubeError
 from .partitions import grow_regions as grow_regions, smooth as smooth

@@ -85,3 +85,9 @@ class CapacityError(VeilcubeError):
     """The work would need more memory than this machine has."""
 
     exit_code = 11
+
+
+class AuditError(VeilcubeError):
+    """A mechanism breaks its promise, as an audit found, or cannot be audited as asked."""
+
+    exit_code = 12

@@ -137,6 +137,8 @@ INSTANCES: Mapping[str, Callable[[World], Any]] = {
     "Adaptive": lambda w: vc.Adaptive(),
     "Answer": lambda w: w.release.count(),
     "Answers": lambda w: w.release.marginal("job"),
+    "AuditFinding": lambda w: w.instance("AuditReport").findings[0],
+    "AuditReport": lambda w: vc.audit(**_audited(), epsilon=1),
     "BeyondCap": lambda w: w.instance("Release of persons").beyond_cap(),
     "Budget": lambda w: w.ledger.budget("people"),
     "Charge": lambda w: w.ledger.history("people")[0],
@@ -199,6 +201,10 @@ INSTANCES: Mapping[str, Callable[[World], Any]] = {
 }
 
 
+def _audited() -> dict[str, Any]:
+    return {"mechanism": lambda records: len(records) % 2, "domain": ["a"], "records": 1, "trials": 100}
+
+
 def _privacy_study() -> dict[str, Any]:
     return {"constraints": ["a + b = 3"], "scale": 1, "query": {"a": [1, 0], "b": [0, 1]}}
 
@@ -214,6 +220,8 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
         "confidence": 0.95,
     },
     "Answers.__getitem__": lambda w: {"index": 0},
+    "AuditReport.save": lambda w: {"path": w.folder / "audit.html"},
+    "audit": lambda w: _audited(),
     "Cube": lambda w: {"schema": w.schema, "counts": np.ones(w.schema.shape, dtype=np.int64)},
     "connect": lambda w: {"url": "http://127.0.0.1:9", "key": "vc_aaaaaaaaaaaaaaaa_" + "A" * 43},
     "DateAnswer": lambda w: {"value": DAY, "low": DAY, "high": DAY, "confidence": 0.95},

@@ -135,5 +135,5 @@ def test_who_asks_a_mechanism_holds_no_sampler(tmp_path: Path) -> None:
     assert held_samplers(small_house(tmp_path, texts)) == []
 
 
-def test_only_samplers_and_mechanisms_may_draw() -> None:
-    assert set(MAY_DRAW) == {"veilcube.curator.sampling", "veilcube.curator.mechanisms"}
+def test_only_samplers_mechanisms_and_audits_of_made_up_tables_may_draw() -> None:
+    assert set(MAY_DRAW) == {"veilcube.curator.sampling", "veilcube.curator.mechanisms", "veilcube.auditing"}

@@ -42,11 +42,12 @@ COMMANDS: Mapping[str, str] = {
     "ledger": "Keep account of the privacy budget of datasets.",
     "history": "See the answers that a dataset gave, and learn from them at no cost in privacy.",
     "serve": "Serve datasets, releases and budgets of a folder to people and programs.",
+    "audit": "Look for tables by which a mechanism breaks its promise.",
 }
 
 # The folder of each command: of those for whoever holds the table, and for whoever reads what was released.
 FOLDERS: Mapping[str, Sequence[str]] = {
-    "curator": ("plan", "cap", "release", "schema", "ledger", "serve"),
+    "curator": ("plan", "cap", "release", "schema", "ledger", "serve", "audit"),
     "analyst": ("query", "refine", "export", "report", "publish", "synthesize", "info", "history"),
 }
 

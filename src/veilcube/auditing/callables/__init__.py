@@ -1,0 +1,5 @@
+"""Audits of mechanisms of somebody's own: functions of a list of records."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,1 @@
+from .report import AuditFinding as AuditFinding, AuditReport as AuditReport, Witness as Witness
