@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from support.postgres import require_postgres
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -51,7 +53,26 @@ import veilcube as vc
 schema = vc.Schema([vc.Ordinal("age", 17, 90), vc.Nominal("sex", ["Female", "Male"])])
 vc.release(vc.Cube(schema, [[40, 38]] * 74), epsilon=1.0).save("adult.veil")
 """,
+    "count-in-a-database.md": f"""
+import atexit, os, sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+from contextlib import ExitStack
+from support.postgres import running_server
+import psycopg
+stack = ExitStack()
+atexit.register(stack.close)
+url = stack.enter_context(running_server())
+with psycopg.connect(url, autocommit=True) as connection:
+    connection.execute("CREATE DATABASE clinic")
+os.environ |= {{"PGHOST": url.partition("host=")[2], "PGUSER": "curator"}}
+with psycopg.connect(dbname="clinic") as connection:
+    connection.execute("CREATE TABLE visits (patient INT, age INT, ward TEXT, is_test BOOLEAN)")
+    connection.execute("INSERT INTO visits SELECT i / 4, i % 100, 'A', FALSE FROM generate_series(1, 500) AS i")
+    connection.execute("CREATE SCHEMA clinic")
+    connection.execute("CREATE VIEW clinic.visits AS SELECT * FROM visits")
+""",
 }
+NEED_A_SERVER = ("count-in-a-database.md",)
 
 
 def script_of(page: Path) -> str:
@@ -70,6 +91,8 @@ def script_of(page: Path) -> str:
     "page", [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))], ids=lambda page: page.name
 )
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
+    if page.name in NEED_A_SERVER:
+        require_postgres()
     (tmp_path / "page.py").write_text(script_of(page), encoding="utf-8")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     finished = subprocess.run(

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec
 
-from veilcube.curator.binning import CellRule
+from veilcube.curator import pushdown
 from veilcube.curator.counting import Source
-from veilcube.curator.normalising import normalised
+from veilcube.curator.placing import CellRule, normalised
 from veilcube.curator.tables import MISSING, OUTSIDE, UNREADABLE, Engine, open_table
 from veilcube.errors import TableError
 from veilcube.privacy import PrivacyUnit, Private, leaves_no_trace
@@ -78,6 +78,10 @@ def _refused(action: Callable[Parameters, object], *given: Parameters.args, **mo
 def _require_kind(named: Source, attribute: Attribute, beside: list[Attribute]) -> None:
     """Refuse a column that is not there, or of a type that does not fit; rows are not read."""
     wanted = list(dict.fromkeys(one.column for one in [attribute, *beside]))
+    if named.is_remote:
+        with pushdown.open_remote(named.data, named.table) as remote:
+            pushdown.placing(remote.dialect, attribute, pushdown.declared_columns(remote, wanted)[0], 0)
+        return
     with Engine() as engine:
         for part in open_table(engine, named.data, wanted, named.table).parts:
             normalised(engine, attribute, part.columns[attribute.column])

@@ -20,6 +20,8 @@ from veilcube.schema import Schema
 from veilcube.system import read_kind
 
 _ROWS_AT_ONCE = 2**16
+# How rows of a person are chosen: a new name for each rule, so that what was counted by another one is not compared.
+CHOICE_OF_ROWS = "sha256 of cells"
 # Steps of the finaliser of SplitMix64.
 _SCRAMBLING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 
@@ -219,7 +221,7 @@ class RowList(Private):
 
 def _basis(what: str, schema: Schema, unit: PrivacyUnit) -> str:
     """Say in public words what was counted: digests of the same words may be compared."""
-    public = [what, schema.fingerprint(), unit.to_dict()]
+    public = [what, schema.fingerprint(), unit.to_dict(), *([CHOICE_OF_ROWS] if unit.kind == "person" else [])]
     return hashlib.sha256(json.dumps(public, sort_keys=True).encode()).hexdigest()[:32]
 
 

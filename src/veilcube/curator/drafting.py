@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 import tomli_w
 
-from veilcube.curator.normalising import DATES, INTEGERS, TEXTS, WIDE_NUMBERS
+from veilcube.curator.placing import DATES, INTEGERS, TEXTS, WIDE_NUMBERS
+from veilcube.curator.pushdown import is_remote, open_remote
 from veilcube.curator.tables import Column, Engine, draft_names, find_files, is_csv, is_parquet, open_table
 
 _PREFACE = """\
@@ -36,6 +37,19 @@ _CALENDAR = ['kind = "ordinal"', '# low = "..."', '# high = "..."', '# unit = ".
 _VALUES = ['kind = "nominal"', '# values = ["...", "..."]    # or a hierarchy: groups with lists of values']
 
 
+# A kind of column in a database, and a type of the counting engine that says the same to whoever completes the draft.
+_ALIKE: dict[str | None, str] = {
+    "whole number": "bigint",
+    "decimal": "decimal",
+    "float": "double",
+    "boolean": "boolean",
+    "text": "varchar",
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamp with time zone": "timestamptz",
+}
+
+
 def draft_schema(source: object, *, table: str | None = None) -> str:
     """Return a schema file to complete: each column with the kind that its type suggests, every bound left open.
 
@@ -43,9 +57,19 @@ def draft_schema(source: object, *, table: str | None = None) -> str:
     >>> print(draft_schema(pa.table({"age": [40]})).splitlines()[-5])
     [[attribute]]
     """
-    with Engine() as engine:
-        columns = _columns_of(engine, source, table)
+    if is_remote(source):
+        columns: Mapping[str, str | None] = _remote_kinds(source, table)
+    else:
+        with Engine() as engine:
+            found = _columns_of(engine, source, table)
+        columns = {name: None if column is None else column.type_name for name, column in found.items()}
     return "\n".join([_PREFACE, *(_draft(name, column) for name, column in columns.items())])
+
+
+def _remote_kinds(source: object, table: str | None) -> dict[str, str | None]:
+    """Return the columns of a table that is counted where it lies, with the type here that is most like theirs."""
+    with open_remote(source, table) as remote:
+        return {column.name: _ALIKE.get(column.kind, column.type_name) for column in remote.columns()}
 
 
 def _columns_of(engine: Engine, source: object, table: str | None) -> Mapping[str, Column | None]:
@@ -56,15 +80,16 @@ def _columns_of(engine: Engine, source: object, table: str | None) -> Mapping[st
     return open_table(engine, source, None, table).parts[0].columns
 
 
-def _draft(name: str, column: Column | None) -> str:
+def _draft(name: str, kind: str | None) -> str:
     # A name never breaks out of its line: line ends in it are escaped by the writer, and comments hold types only.
     title = tomli_w.dumps({"name": name}).rstrip("\n")
-    if column is None:
+    if kind is None:
         return "\n".join(["[[attribute]]", title, *_ANY_KIND, ""])
-    facts = _facts_for(column.type_name)
+    facts = _facts_for(kind)
+    # The type's name without what it may carry: the values of an enumeration, the fields of a structure.
     if facts is None:
-        return f"# A column of type {_kind_in_words(column)} cannot be an attribute; this is its name:\n# {title}\n"
-    return "\n".join(["[[attribute]]", f"{title}    # {_kind_in_words(column)}", *facts, ""])
+        return f"# A column of type {kind.upper()} cannot be an attribute; this is its name:\n# {title}\n"
+    return "\n".join(["[[attribute]]", f"{title}    # {kind.upper()}", *facts, ""])
 
 
 def _facts_for(type_name: str) -> list[str] | None:
@@ -75,8 +100,3 @@ def _facts_for(type_name: str) -> list[str] | None:
     if type_name in DATES:
         return _CALENDAR
     return _VALUES if type_name in TEXTS or type_name == "boolean" else None
-
-
-def _kind_in_words(column: Column) -> str:
-    """Name the type without what it may carry: the values of an enumeration, the fields of a structure."""
-    return column.type_name.upper()

@@ -21,6 +21,12 @@ class PersonRows(Private):
             if number:
                 self._persons[number] = self._persons.get(number, 0) + many
 
+    def add_counted(self, numbers: Integers) -> None:
+        """Take in pairs of a number of rows and how many persons have so many; zeros are nobody."""
+        for number, many in numbers.tolist():
+            if number:
+                self._persons[number] = self._persons.get(number, 0) + many
+
     def measured_by(self, bins: RowBins | ExcessBins) -> Integers:
         """Return what the bins count: persons, or rows beyond a cap; only mechanisms may ask."""
         rows = np.array(list(self._persons.keys()), dtype=np.int64)

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from veilcube.curator import counting
-from veilcube.curator.binning import BinIndex, CellRule
+from veilcube.curator import counting, streaming
 from veilcube.curator.counting import count
+from veilcube.curator.placing import BinIndex, CellRule
 from veilcube.errors import CapacityError, SchemaError, TableError, VeilcubeError
 from veilcube.privacy import PrivacyUnit
 from veilcube.schema import Attribute, Bins, Nominal, Ordinal, Schema
@@ -261,7 +261,7 @@ class TestRefusals:
         def exhausted(*_: object) -> None:
             raise MemoryError(CANARY)
 
-        monkeypatch.setattr(counting, "normalised", lambda *_: "1")
+        monkeypatch.setattr(streaming, "normalised", lambda *_: "1")
         monkeypatch.setattr("duckdb.DuckDBPyRelation.to_arrow_reader", exhausted)
         assert "memory" in refusal_of(lambda: counts_of(Ordinal("x", 0, 1), [1]), CapacityError)
 

@@ -92,9 +92,8 @@ def test_the_choice_is_the_documented_digest_on_every_machine() -> None:
     for who, district, _, _ in rows:
         held[who].add("NESW".index(district))
 
-    def digest(who: str, group: int) -> int:
-        text = "\x1f".join(["group", who, "value0", f"{group}.0"])
-        return int.from_bytes(hashlib.md5(text.encode()).digest(), "little")
+    def digest(who: str, group: int) -> str:
+        return hashlib.sha256("\x1f".join(["group", who, "0", str(group)]).encode()).hexdigest()
 
     kept = {who: sorted(groups, key=lambda group, who=who: digest(who, group))[:2] for who, groups in held.items()}  # type: ignore[misc]
     expected = [sum("NESW".index(d) == group and group in kept[who] for who, d, _, _ in rows) for group in range(4)]

@@ -81,7 +81,7 @@ def test_the_rows_that_are_listed_are_those_that_are_counted(
 
 
 def test_more_rows_than_a_batch_are_all_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilcube.curator.counting.ROWS_PER_BATCH", 64)
+    monkeypatch.setattr("veilcube.curator.streaming.ROWS_PER_BATCH", 64)
     source = source_of(people(5000))
     np.testing.assert_array_equal(counted(source.list_rows()), source.count().exact_counts)
 

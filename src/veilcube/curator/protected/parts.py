@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from veilcube.curator.cube import CHOICE_OF_ROWS
 from veilcube.curator.ledger import PartOf
 from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy import PrivacyUnit
@@ -30,6 +31,8 @@ def part_of(schema: Schema, unit: PrivacyUnit, outer: Sequence[PartOf], placed: 
         "schema": schema.fingerprint(),
         "unit": unit.to_dict(),
     }
+    if unit.kind == "person":  # parts share nobody's rows only under one choice of rows, so others add up
+        partition["rows"] = CHOICE_OF_ROWS
     return PartOf(json.dumps(partition, sort_keys=True), json.dumps(list(placed.values())))
 
 

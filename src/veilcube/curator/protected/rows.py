@@ -14,11 +14,11 @@ from dataclasses import InitVar, dataclass, field
 from tempfile import TemporaryFile
 
 import numpy as np
-import pyarrow as pa
 
-from veilcube.curator.binning import CellRule
-from veilcube.curator.counting import columns_of, count, normalised_batches
+from veilcube.curator.counting import columns_of, count
 from veilcube.curator.cube import Cube, require_table
+from veilcube.curator.pushdown import is_remote
+from veilcube.curator.streaming import PlacedRows, listed_batches, placed_batches
 from veilcube.curator.tables import Engine, add_to_counts, open_table
 from veilcube.errors import CapacityError, TableError
 from veilcube.operators import group_cells
@@ -82,11 +82,14 @@ class _CellsOfRows(Private):
         self._types = [np.min_scalar_type(size - 1) for size in schema.shape]
         self._batches: list[tuple[int, int]] = []  # where each begins in the file, and its rows
         self._file = TemporaryFile(prefix="veilcube-")  # noqa: SIM115  (lives as long as the table)
-        rules = [CellRule(attribute) for attribute in schema]
-        with Engine() as engine:
-            opened = open_table(engine, source, columns_of(schema, unit), table)
-            for batch in normalised_batches(engine, opened, schema, unit):
-                self._keep(batch, rules)
+        if is_remote(source):
+            for batch in listed_batches(source, table, schema, unit):
+                self._keep(batch)
+        else:
+            with Engine() as engine:
+                opened = open_table(engine, source, columns_of(schema, unit), table)
+                for batch in placed_batches(engine, opened, schema, unit):
+                    self._keep(batch)
         require_table(self.exact_rows)
 
     @property
@@ -109,12 +112,10 @@ class _CellsOfRows(Private):
             add_to_counts(flat.astype(np.int64, copy=False), counts.reshape(-1))
         return counts
 
-    def _keep(self, batch: pa.RecordBatch, rules: Sequence[CellRule]) -> None:
-        self._batches.append((self._file.tell(), batch.num_rows))
-        for position, (rule, kind) in enumerate(zip(rules, self._types, strict=True)):
-            cells = np.zeros(batch.num_rows, dtype=np.int64)
-            rule.fold(batch.column(position), cells)
-            self._write(cells.astype(kind).tobytes())
+    def _keep(self, batch: PlacedRows) -> None:
+        self._batches.append((self._file.tell(), batch.rows))
+        for axis, kind in enumerate(self._types):
+            self._write(batch.along(axis).astype(kind).tobytes())
 
     def _write(self, column: bytes) -> None:
         try:

@@ -21,5 +21,6 @@ from .table import (
     Part as Part,
     Table as Table,
     always as always,
+    require_columns as require_columns,
     shielded as shielded,
 )

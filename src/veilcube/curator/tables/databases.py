@@ -1,4 +1,4 @@
-"""Databases by URL: DuckDB files now; others are to be exported to Parquet."""
+"""Databases by URL that are read here: DuckDB files. Others count by themselves (``curator.pushdown``)."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,10 @@ def open_database(engine: Engine, url: str, table: str | None, wanted: Sequence[
     """Open a table, or the result of a SELECT, in the DuckDB file that a URL names."""
     if not url.startswith(_DUCKDB_PREFIX):
         scheme = url.partition(":")[0]
-        raise TableError(f"'{scheme}' URLs are not supported yet; export the table to Parquet and count that file")
+        raise TableError(
+            f"'{scheme}' URLs are not supported, only postgresql:// and duckdb:///; export the table to Parquet and "
+            "count that file"
+        )
     if not table:
         raise TableError('a database URL needs table="name" or table="SELECT ..." beside it')
     path = find_file(url.removeprefix(_DUCKDB_PREFIX))

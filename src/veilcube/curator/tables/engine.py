@@ -6,6 +6,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import cast
 
 import duckdb
 import pyarrow as pa
@@ -51,6 +52,13 @@ class Engine:
     def stream(self, reader: pa.RecordBatchReader) -> duckdb.DuckDBPyRelation:
         """Return a relation that reads Arrow batches once, as they come."""
         return self._connection.from_arrow(reader)
+
+    def query_stream(self, reader: pa.RecordBatchReader, name: str, sql: str) -> duckdb.DuckDBPyRelation:
+        """Return the relation of a SELECT from Arrow batches that may come from another query of this engine."""
+        beside = self._connection.cursor()
+        beside.execute("SET enable_progress_bar = false")
+        found = beside.from_arrow(reader).query(name, sql)
+        return cast(duckdb.DuckDBPyRelation, found)  # None only for statements that return nothing
 
     def attach(self, path: str) -> None:
         """Open a DuckDB file for reading and look names up there."""

@@ -14,7 +14,7 @@ from veilcube.errors import TableError
 
 SUPPORTED = (
     "a CSV or Parquet path or glob, a list of paths, a pandas or polars frame, Arrow data, a DuckDB relation, "
-    "or a duckdb:/// URL with table="
+    "or a database URL (duckdb:///, postgresql://) with table="
 )
 
 

@@ -21,7 +21,10 @@ from veilcube.session import measure_cap
 
 def cap(
     table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="The private table: a CSV or Parquet file, or a glob of them.")
+        str,
+        typer.Argument(
+            metavar="TABLE", help="The private table: a CSV or Parquet file, a glob of them, or a database URL."
+        ),
     ],
     schema: Annotated[Path, typer.Option("--schema", metavar="FILE", help="The schema file (.toml) of the table.")],
     person: Annotated[str, typer.Option("--person", metavar="COLUMN", help="The column that names the person.")],
@@ -45,9 +48,7 @@ def cap(
     neighbours: NeighboursChoice = Neighbours.ADD_REMOVE,
     from_table: Annotated[
         str | None,
-        typer.Option(
-            "--table", metavar="NAME", help="Which table of a duckdb:/// database, or a SELECT; else leave out."
-        ),
+        typer.Option("--table", metavar="NAME", help="Which table of a database URL, or a SELECT; else leave out."),
     ] = None,
     analyst: Annotated[
         str | None, typer.Option("--analyst", metavar="NAME", help="For whom it is made; written into the ledger.")

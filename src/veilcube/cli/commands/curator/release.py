@@ -51,7 +51,10 @@ BYTES_WHILE_RELEASING = 4 * 8
 
 def release(
     table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="The private table: a CSV or Parquet file, or a glob of them.")
+        str,
+        typer.Argument(
+            metavar="TABLE", help="The private table: a CSV or Parquet file, a glob of them, or a database URL."
+        ),
     ],
     schema: Annotated[Path, typer.Option("--schema", metavar="FILE", help="The schema file (.toml) of the table.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to save the release (.veil).")],
@@ -70,9 +73,7 @@ def release(
     strategy: Strategy = "auto",
     from_table: Annotated[
         str | None,
-        typer.Option(
-            "--table", metavar="NAME", help="Which table of a duckdb:/// database, or a SELECT; else leave out."
-        ),
+        typer.Option("--table", metavar="NAME", help="Which table of a database URL, or a SELECT; else leave out."),
     ] = None,
     analyst: Annotated[
         str | None, typer.Option("--analyst", metavar="NAME", help="For whom it is made; written into the ledger.")

@@ -35,7 +35,7 @@ def check(
     ] = None,
     from_table: Annotated[
         str | None,
-        typer.Option("--table", metavar="NAME", help="Which table of a duckdb:/// database, or a SELECT."),
+        typer.Option("--table", metavar="NAME", help="Which table of a database URL, or a SELECT."),
     ] = None,
     counts: Annotated[
         bool,

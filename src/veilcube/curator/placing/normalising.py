@@ -168,7 +168,7 @@ def _number_of(calendar: Calendar, day: str) -> str:
 
 
 def _code(engine: Engine, attribute: Nominal, column: Column) -> str:
-    values = _plain_values(attribute)
+    values = plain_values(attribute)
     if column.type_name == "boolean":
         if len({value.lower() for value in values} & {"true", "false"}) < sum(
             value.lower() in ("true", "false") for value in values
@@ -180,8 +180,8 @@ def _code(engine: Engine, attribute: Nominal, column: Column) -> str:
         return f"CASE WHEN {column.identifier} IS NULL THEN NULL WHEN {column.identifier} THEN {yes} ELSE {no} END"
     if column.type_name not in SCALARS:
         raise _wrong_type(attribute, column, "text, numbers or dates")
-    numbers = _codes_of_numbers(values)
-    text = _as_text(column, refuses_lost_digits=any(_is_beyond_floats(number) for number in numbers))
+    numbers = codes_of_numbers(values)
+    text = _as_text(column, refuses_lost_digits=any(is_beyond_floats(number) for number in numbers))
     found = _listed_code(engine, values, text)
     # Text that matches as it stands, which is nearly all of it, is never trimmed: the engine evaluates what stands
     # inside a CASE only for the rows that reach it, but computes shared parts of a bare coalesce for every row.
@@ -212,12 +212,12 @@ def _code_of_word(values: tuple[str, ...], word: str) -> int:
     return lowered.index(word) if lowered.count(word) == 1 else UNKNOWN_CODE
 
 
-def _codes_of_numbers(values: tuple[str, ...]) -> dict[str, int]:
+def codes_of_numbers(values: tuple[str, ...]) -> dict[str, int]:
     """Map each number among the values, written plainly, to its code: the value that is written so, else the only one.
 
     A column of codes such as 007 may arrive as whole numbers or as text, depending on whether all rows hold digits.
     """
-    plain = [_plain_spelling(value) for value in values]
+    plain = [plain_spelling(value) for value in values]
     return {
         number: values.index(number) if number in values else plain.index(number)
         for number in dict.fromkeys(plain)
@@ -225,7 +225,7 @@ def _codes_of_numbers(values: tuple[str, ...]) -> dict[str, int]:
     }
 
 
-def _plain_spelling(value: str) -> str | None:
+def plain_spelling(value: str) -> str | None:
     """Return a number in plain digits without what writers add or leave out, a plus and outer zeros; else None."""
     found = _PLAIN_DECIMAL.fullmatch(value)
     if found is None or not value.strip("+-."):
@@ -236,17 +236,19 @@ def _plain_spelling(value: str) -> str | None:
 
 
 def _plain_number(text: str) -> str:
-    """Write ``_plain_spelling`` in SQL."""
+    """Write ``plain_spelling`` in SQL."""
     whole = f"regexp_replace({text}, '^[+]?(-?)0*([0-9]+)(?:[.]0*)?$', '\\1\\2')"
     plain = f"regexp_replace({whole}, '^[+]?(-?)0*([0-9]*[.][0-9]*[1-9])0*$', '\\1\\2')"
     return f"CASE WHEN {plain} = '-0' THEN '0' ELSE {plain} END"
 
 
-def _is_beyond_floats(number: str) -> bool:
+def is_beyond_floats(number: str) -> bool:
+    """Tell whether a whole number may have become another one in a column of floats."""
     return "." not in number and abs(int(number)) >= _EXACT_FLOATS
 
 
-def _plain_values(attribute: Nominal) -> tuple[str, ...]:
+def plain_values(attribute: Nominal) -> tuple[str, ...]:
+    """Return the values that an attribute lists, without blanks around them."""
     values = tuple(value.strip(_BLANKS) for value in attribute.values)
     if "" in values:
         raise SchemaError(

@@ -1,0 +1,5 @@
+"""From values to cells, by public facts alone. PRIVATE."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
