@@ -36,11 +36,13 @@ OTHERS: dict[tuple[str, str], Callable[[dict[str, object]], object]] = {
     ("GroupedTables", "full_cells"): lambda flag: vc.GroupedTables(**flag),
     ("Release.export", "whole"): lambda flag: release_of(SCHEMA, COUNTS).export("t.csv", **flag),
     ("Release.save", "tables"): lambda flag: release_of(SCHEMA, COUNTS).save("t.veil", **flag),
+    ("Release.publish", "report"): lambda flag: release_of(SCHEMA, COUNTS).publish("site", **flag),
     ("Tree", "refine"): lambda flag: vc.Tree(**flag),
     ("Wavelet", "threshold"): lambda flag: vc.Wavelet(**flag),
     ("posterior", "discrete"): lambda flag: vc.posterior([(5, {1.0: 1})], **flag),
     ("refine", "integers"): lambda flag: vc.refine([1.0, 2.0], "q1 + q2 = 4", **flag),
     ("refine", "counts"): lambda flag: vc.refine([1.0, 2.0], "q1 + q2 = 4", **flag),
+    ("refine", "kept_rows"): lambda flag: vc.refine(release_of(SCHEMA, COUNTS), "total = 200", **flag),
     ("refinement_privacy", "data_dependent"): lambda flag: vc.refinement_privacy(
         "a + b = 1", names=["a", "b"], epsilon=1, **flag
     ),

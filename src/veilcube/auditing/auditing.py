@@ -52,7 +52,7 @@ def audit(
 def _promise(epsilon: EpsilonLike | None, delta: EpsilonLike | None, rho: EpsilonLike | None) -> Promise:
     if rho is None and epsilon is None:
         epsilon = 1
-    return Promise.read(epsilon, None if delta in (0, 0.0, "0") else delta, rho)
+    return Promise.read(epsilon, None if str(delta) in ("0", "0.0") else delta, rho)
 
 
 def _domain(domain: Sequence[object] | None) -> Sequence[object]:

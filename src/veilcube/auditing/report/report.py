@@ -8,6 +8,7 @@ from math import isfinite
 from pathlib import Path
 
 from veilcube.auditing.statistics import show_epsilon
+from veilcube.errors import AuditError
 from veilcube.privacy import show_fraction
 from veilcube.system import atomic_file, read_path
 
@@ -133,7 +134,7 @@ class AuditReport:
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file."""
-        target = read_path(path, "the file of the report", ValueError)  # type: ignore[arg-type]
+        target = read_path(path, "the file of the report", AuditError)
         with atomic_file(target) as stream:
             stream.write(self.to_html().encode())
         return target

@@ -9,6 +9,8 @@ from veilcube.system import Floats
 
 # No count is looked at that spends more than this beyond its promise.
 LARGEST_STEP = 20.0
+# Of epsilons beyond 700 floats know no probabilities.
+_LEAST_PROBABILITY = 1e-300
 
 
 def clopper_pearson(hits: object, trials: int, error: float) -> tuple[Floats, Floats]:
@@ -54,11 +56,12 @@ def detectable(epsilon: float, delta: float, trials: int, error: float) -> float
 
 def _is_found(true: float, epsilon: float, delta: float, trials: int, error: float) -> bool:
     often = 1 / (1 + exp(-true))
+    seldom = max(1 - often, _LEAST_PROBABILITY)
     # The logarithms of both frequencies err independently; together by 1.645 standard deviations in 1 of 20 audits.
-    errors = ((1 - often) / (trials * often)) ** 0.5, (often / (trials * (1 - often))) ** 0.5
+    errors = (seldom / (trials * often)) ** 0.5, (often / (trials * seldom)) ** 0.5
     length = (errors[0] ** 2 + errors[1] ** 2) ** 0.5
     ours = trials * often * exp(-1.645 * errors[0] ** 2 / length)
-    theirs = trials * min((1 - often) * exp(min(1.645 * errors[1] ** 2 / length, 600.0)), 1.0)
+    theirs = trials * min(seldom * exp(min(1.645 * errors[1] ** 2 / length, 600.0)), 1.0)
     return float(epsilon_bound(ours, theirs, trials, delta, error)) > epsilon
 
 

@@ -7,15 +7,5 @@ URL = re.compile(r"^([a-zA-Z][a-zA-Z0-9]*)([+][a-zA-Z0-9_]+)?://", re.DOTALL)
 
 
 def is_remote(source: object) -> bool:
-    """Tell whether a source is a frame of Spark, or the URL of a database that counts by itself."""
-    return is_spark(source) or is_database(source)
-
-
-def is_database(source: object) -> bool:
     """Tell whether a source is the URL of a database that counts by itself."""
     return isinstance(source, str) and (found := URL.match(source)) is not None and found[1].lower() in SCHEMES
-
-
-def is_spark(source: object) -> bool:
-    """Tell whether a source is a frame of Spark, by the name of its type: Spark is never imported for this."""
-    return type(source).__module__.startswith("pyspark.sql") and type(source).__name__ == "DataFrame"

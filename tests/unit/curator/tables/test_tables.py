@@ -320,7 +320,7 @@ class TestDatabases:
         assert "database URL" in refusal_of(lambda: total(pa.table({"age": [1], "sex": ["F"]}), table="people"))
 
     def test_other_databases_are_refused_with_a_way_out(self) -> None:
-        for url in ("postgresql://me:secret@host/db", "sqlite:///x.db", "s3://bucket/x.parquet"):
+        for url in ("mysql://me:secret@host/db", "sqlite:///x.db", "s3://bucket/x.parquet"):
             message = refusal_of(lambda url=url: total(url, table="t"))
             assert "not supported yet" in message
             assert "Parquet" in message

@@ -29,9 +29,9 @@ def publish(
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="The title; unset, the name of the release file.")
     ] = None,
-    report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Add the page that 'veilcube report' writes.")
-    ] = True,
+    without_report: Annotated[
+        bool, typer.Option("--no-report", help="Leave out the page that 'veilcube report' writes.")
+    ] = False,
     estimator: Annotated[
         str, typer.Option("--estimator", metavar="NAME", help="How to estimate, as for 'veilcube query'.")
     ] = "best",
@@ -53,7 +53,7 @@ def publish(
         files = release.publish(
             folder,
             file.stem if title is None else title,
-            report=report,
+            report=not without_report,
             estimator=estimator,
             confidence=confidence,
         )
@@ -62,7 +62,7 @@ def publish(
         print_json(facts | {"privacy": release.privacy.to_dict()})
         return
     say(f"Wrote {len(files)} files to {folder} ({show_size(sum(path.stat().st_size for path in files))}).")
-    if report and not (folder / "report.html").is_file():
+    if not without_report and not (folder / "report.html").is_file():
         say("There is no report, which needs charts: pip install 'veilcube[report]' adds them.")
     say(f"Open {folder / 'index.html'} in a browser, or copy the folder to any web host.")
     say("", str(release.privacy))
