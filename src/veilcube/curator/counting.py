@@ -203,6 +203,7 @@ def count(
     naming a table or holding a SELECT. ``progress`` is called now and then with the fraction that is done, or None
     where that is unknown.
 
+    >>> import pyarrow as pa
     >>> from veilcube.schema import Ordinal
     >>> cube = count(pa.table({"age": [30, 31, 31]}), Schema([Ordinal("age", 30, 32)]))
     >>> cube
