@@ -41,11 +41,13 @@ PREPARE = {
     "README.md": """
 import random
 random.seed(1)
-with open("people.csv", "w") as file:
-    file.write("age,sex\\n")
-    for _ in range(2000):
-        file.write(f"{random.randint(17, 90)},{random.choice(['Female', 'Male'])}\\n")
-with open("people.toml", "w") as file:
+with open("visits.csv", "w") as file:
+    file.write("patient_id,age,district,diagnosis\\n")
+    for patient in range(1500):
+        for _ in range(random.choice([1, 1, 2, 5])):
+            place, code = random.choice(["North", "South", "East", "West"]), random.choice(["I10", "I21", "J18", "J45"])
+            file.write(f"{patient},{random.randint(0, 99)},{place},{code}\\n")
+with open("visits.toml", "w") as file:
     file.write(TOML_BLOCKS)
 """,
     "read-without-veilcube.md": """

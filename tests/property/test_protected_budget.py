@@ -19,6 +19,8 @@ conditions = st.sampled_from([{}, {"a": "x"}, {"a": ["x", "z"]}, {"b": "v"}, {"c
 steps = st.one_of(
     st.tuples(st.just("where"), conditions),
     st.tuples(st.just("part"), st.sampled_from([("a", "x"), ("a", "y"), ("b", "u"), ("c", 2)])),
+    st.tuples(st.just("band"), st.sampled_from(["1", "2"])),
+    st.tuples(st.just("condition"), st.sampled_from(["a = 'x'", "a <> 'x' AND c = 1"])),
 )
 views = st.lists(steps, max_size=3)
 questions = st.sampled_from(["count", "sum", "mean", "marginal"])
@@ -28,7 +30,14 @@ calls = st.lists(st.tuples(views, questions, prices, st.booleans()), min_size=1,
 
 def view_of(table: ProtectedTable, path: list[tuple[str, object]]) -> ProtectedTable:
     for kind, choice in path:
-        table = table.where(choice) if kind == "where" else table.partition(choice[0])[choice[1]]
+        if kind == "where":
+            table = table.where(choice)
+        elif kind == "part":
+            table = table.partition(choice[0])[choice[1]]
+        elif kind == "band":
+            table = table.partition("b", bands={"c": [2]})["u", choice]
+        else:
+            table = table.partition(conditions=["a = 'x'", "a <> 'x' AND c = 1"])[choice]
     return table
 
 

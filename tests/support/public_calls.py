@@ -321,7 +321,7 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
     "ProtectedTable.noisy_quantile": lambda w: {"attribute": "age", "epsilon": 1},
     "ProtectedTable.noisy_quantiles": lambda w: {"attribute": "age", "quantiles": [0.5], "epsilon": 1},
     "ProtectedTable.noisy_sum": lambda w: {"attribute": "age", "epsilon": 1},
-    "ProtectedTable.partition": lambda w: {"names": ("job",)},
+    "ProtectedTable.partition": lambda w: {"names": ("job",), "bands": {"age": [2]}},
     "ProtectedTable.select": lambda w: {"names": ("job",)},
     "Refined.__getitem__": lambda w: {"index": "A"},
     "Release": lambda w: {"record": w.release.record},

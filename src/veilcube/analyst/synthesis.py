@@ -23,7 +23,7 @@ from pyarrow import csv
 
 from veilcube.errors import CapacityError, QueryError, ReleaseFileError
 from veilcube.schema import Attribute, Bins, Calendar, Nominal, Ordinal, Schema, WholeNumbers
-from veilcube.system import atomic_file, available_memory, format_bytes, read_path, read_progress
+from veilcube.system import atomic_file, available_memory, format_bytes, load_extra, read_path, read_progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,9 @@ def read_number_of_rows(n: object) -> int:
 def read_target(path: str | Path | None, progress: object) -> Path | None:
     """Return the file that rows are to be written to; a name that will not do is told before they are drawn."""
     target = None if path is None else read_path(path, "the path of synthetic rows", ReleaseFileError)
-    if target is not None:
+    if target is None:
+        load_extra("pandas", "a data frame of synthetic rows (pass path= to write a file)", "pandas")
+    else:
         format_for(target)
     read_progress(progress)
     return target

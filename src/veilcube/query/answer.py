@@ -17,6 +17,7 @@ from veilcube.errors import QueryError
 from veilcube.schema import Bins, Calendar, Ordinal
 from veilcube.system import (
     as_html,
+    load_extra,
     read_kind,
     read_numbers,
     read_whole,
@@ -177,9 +178,8 @@ class Answers:
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the answers as a pandas data frame."""
-        import pandas as pd  # noqa: PLC0415 - pandas is an extra, needed only by who asks for a frame
-
-        return pd.DataFrame(self.columns())
+        frame: pd.DataFrame = load_extra("pandas", "a data frame", "pandas").DataFrame(self.columns())
+        return frame
 
 
 def _cell_text(entry: object) -> str:

@@ -20,6 +20,7 @@ from .measurement import (
 from .questions import (
     Moment as Moment,
     Question as Question,
+    canonical_region as canonical_region,
     linear_queries as linear_queries,
     region_from_data as region_from_data,
     region_to_data as region_to_data,

@@ -15,6 +15,7 @@ from .arguments import (
     takes as takes,
 )
 from .arrays import Floats as Floats, Integers as Integers
+from .extras import MissingExtraError as MissingExtraError, load_extra as load_extra
 from .files import (
     atomic_file as atomic_file,
     hold as hold,
@@ -46,7 +47,6 @@ from .page import (
     MUTED as MUTED,
     Altair as Altair,
     Chart as Chart,
-    MissingExtraError as MissingExtraError,
     Rows as Rows,
     Spec as Spec,
     fill_page as fill_page,

@@ -9,7 +9,7 @@ from string import Template
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from veilcube.errors import VeilcubeError
+from veilcube.system.extras import load_extra
 
 Altair: TypeAlias = Any  # the module: it cannot be named in types, since it may not be installed
 Chart: TypeAlias = Any
@@ -22,20 +22,10 @@ GROUPS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', 'DejaVu Sans', Arial, sans-serif"
 
 
-class MissingExtraError(VeilcubeError):
-    """The packages that draw charts are not installed."""
-
-
 def load_extras(wanted: str = "a report") -> tuple[ModuleType, ModuleType]:
     """Return Altair and vl-convert, or say how to install what ``wanted`` needs."""
-    try:
-        import altair  # noqa: PLC0415 - an extra, needed only for charts
-        import vl_convert  # noqa: PLC0415 - an extra, needed only for charts
-    except ImportError as problem:
-        raise MissingExtraError(
-            f"{wanted} needs Altair and vl-convert; run pip install 'veilcube[report]'"
-        ) from problem
-    return altair, vl_convert
+    called = "Altair and vl-convert"
+    return load_extra("altair", wanted, "report", called), load_extra("vl_convert", wanted, "report", called)
 
 
 def styled(chart: Chart) -> Chart:

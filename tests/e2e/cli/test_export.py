@@ -62,6 +62,14 @@ def test_rounded_tables_say_that_this_is_no_privacy(call: Call, release: Path, t
     assert (pd.read_csv(tmp_path / "t.csv")["value"].dropna() % 5 == 0).all()
 
 
+def test_a_preset_says_how_counts_are_shown(call: Call, release: Path, tmp_path: Path) -> None:
+    done = call("export", str(release), "--csv", "t.csv", "--by", "age", "--preset", "publication")
+    assert "privacy comes from the noise alone" in done.out
+    values = pd.read_csv(tmp_path / "t.csv")["value"]
+    assert (values.dropna() % 5 == 0).all()
+    assert values.isna().any()
+
+
 def test_a_release_with_its_tables_inside_is_a_release(call: Call, release: Path, tmp_path: Path) -> None:
     assert call("export", str(release), "--veil", "shared.veil").code == 0
     assert vc.open(tmp_path / "shared.veil").count().value == vc.open(release).count().value

@@ -55,6 +55,7 @@ def test_the_card_alone_needs_no_charts(call: Call, tmp_path: Path, monkeypatch:
         (["SELECT sex, COUNT(*) FROM t GROUP BY sex"], "leave out GROUP BY"),
         (["--card", "--by", "age"], "a card has no charts"),
         (["--out", "people.veil/x"], "choose another"),
+        (["--out", "my-report.html"], "--out names a folder"),
         (["--title", ""], "the title"),
     ],
 )

@@ -43,6 +43,16 @@ def test_the_command_draws_rows_from_a_release_and_tells_their_quality(
     assert (tmp_path / "rows.csv").read_text(encoding="utf-8").count("\n") == 51
     assert call(*words, "--force", "--dataset", "people").code == 5
     assert call(*words, "--force", "--rows", "0").code == 5
+    as_argument = call("synthesize", words[2], "--out", str(tmp_path / "more.csv"), "--rows", "20")
+    assert as_argument.code == 0
+    assert (tmp_path / "more.csv").read_text(encoding="utf-8").count("\n") == 21
+
+
+@pytest.mark.parametrize("sources", [[], ["a.veil", "--from", "b.veil"]])
+def test_rows_are_drawn_from_one_source(tmp_path: Path, capfd: pytest.CaptureFixture[str], sources: list[str]) -> None:
+    refused = caller(capfd)("synthesize", *sources, "--out", str(tmp_path / "rows.csv"))
+    assert refused.code == 5
+    assert "name one release file" in refused.err
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from veilcube.errors import QueryError, quoted
 from veilcube.privacy import PrivacyStatement
 from veilcube.record import ReleaseRecord
 from veilcube.schema import Attribute, Ordinal, WholeNumbers
-from veilcube.system import atomic_file, format_bytes, require_cells
+from veilcube.system import atomic_file, format_bytes, load_extra, require_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,18 +39,18 @@ WAYS_OUT = "ask for counts or marginals, or write tables of fewer attributes wit
 
 def cells_to_xarray(record: ReleaseRecord, estimate: Callable[[], Estimate]) -> "xr.DataArray":
     """Return the estimated count of every cell as a labelled array, the promise in its attributes."""
-    import xarray as xr  # noqa: PLC0415 - xarray is an extra, needed only by who asks for it
-
+    xarray = load_extra("xarray", "a labelled array", "xarray")
     if record.schema.cells > LARGEST_ARRAY:
         raise QueryError(f"an array of all {record.schema.cells:,} cells fits no memory; {WAYS_OUT}")
     require_cells(record.schema.cells, BYTES_PER_CELL, "a labelled array", WAYS_OUT)
-    return xr.DataArray(
+    found: xr.DataArray = xarray.DataArray(
         estimate().cells(),
         dims=record.schema.names,
         coords={attribute.name: np.array(axis_values(attribute)) for attribute in record.schema},
         name="count",
         attrs={"privacy": record.statement.words, **_promised(record.statement)},
     )
+    return found
 
 
 def _promised(statement: PrivacyStatement) -> dict[str, float]:
@@ -62,8 +62,7 @@ def _promised(statement: PrivacyStatement) -> dict[str, float]:
 
 def cells_to_pandas(record: ReleaseRecord, estimate: Callable[[], Estimate], confidence: float) -> "pd.DataFrame":
     """Return one row per cell as a data frame; labels that repeat are categories."""
-    import pandas as pd  # noqa: PLC0415 - pandas is an extra, needed only by who asks for it
-
+    load_extra("pandas", "a data frame", "pandas")
     require_writable(record.schema.cells, record.schema.names)
     each = BYTES_PER_ROW + BYTES_PER_LABEL * len(record.schema)
     require_cells(record.schema.cells, each, "a data frame", WAYS_OUT)

@@ -29,7 +29,7 @@ from veilcube.analyst.export.tables import (
 from veilcube.analyst.export.whole import whole_parts, whole_table
 from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.query import read_confidence
-from veilcube.schema import Schema
+from veilcube.schema import Schema, read_groupings
 from veilcube.system import Floats, Integers, atomic_file, read_flag, read_path, require_cells
 
 if TYPE_CHECKING:
@@ -60,17 +60,20 @@ class Exports:
         *,
         round: int | None = None,
         suppress: int | None = None,
+        preset: str | None = None,
         estimator: str = "best",
         confidence: float = 0.95,
     ) -> Path:
         """Write labelled tables of counts with their intervals to a .csv, .csv.gz, .parquet or .xlsx file.
 
-        One table over the attributes ``by``, or every table that was measured. ``whole`` adds a column of whole numbers
-        of at least 0 that add up. ``round`` shows multiples of a number, ``suppress`` leaves counts below one empty:
-        both for the eye only, since the noise is what protects.
+        One table over the attributes ``by``, or levels of their hierarchies ("job:Level 1"), or every table that was
+        measured. ``whole`` adds a column of whole numbers
+        of at least 0 that add up. ``round`` shows multiples of a number, ``suppress`` leaves counts below one empty,
+        and a ``preset`` is a common choice of both by its name ("tens", "hundreds", "no-small", "publication"): all for
+        the eye only, since the noise is what protects.
         """
         target = read_path(path, "the path of an export", ReleaseFileError)
-        kind, manner = table_format(target), Manner.read(round, suppress)
+        kind, manner = table_format(target), Manner.read(round, suppress, preset)
         is_whole = read_flag(whole, "whole")
         read_confidence(confidence)
         wanted = measured_tables(self.record) if by is None else [read_attributes(self.schema, by)]
@@ -145,9 +148,12 @@ def _values(release: Exporting, tables: Sequence[CountTable], name: str, estimat
 
 def _possible(schema: Schema, names: Sequence[str]) -> np.ndarray | None:
     """Return which cells of a table any row may lie in; None if all."""
-    axes = schema.axes(names)
+    groupings = read_groupings(schema, names)
+    axes = [grouping.axis for grouping in groupings]
     possible = np.ones([schema.shape[axis] for axis in axes], dtype=np.bool_)
     for masks in schema.impossible_boxes:
         if all(mask.all() for axis, mask in enumerate(masks) if axis not in axes):
             possible[np.ix_(*(masks[axis] for axis in axes))] = False
+    for place, grouping in enumerate(groupings):
+        possible = np.logical_or.reduceat(possible, grouping.first, axis=place)
     return None if possible.all() else possible

@@ -22,7 +22,7 @@ from veilcube.analyst.export.tables import ESTIMATES, TABLE, WHOLE, CountTable, 
 from veilcube.errors import QueryError
 from veilcube.record import ReleaseRecord
 from veilcube.schema import Schema
-from veilcube.system import MissingExtraError
+from veilcube.system import load_extra
 
 FORMATS = (".csv", ".csv.gz", ".parquet", ".xlsx")
 # What a sheet holds below its heading.
@@ -135,11 +135,7 @@ def require_workbook(rows: int) -> ModuleType:
             f"{rows:,} rows are more than the {MOST_ROWS_OF_A_SHEET:,} that a workbook holds; write .csv or .parquet, "
             "or export fewer attributes (by=)"
         )
-    try:
-        import xlsxwriter  # noqa: PLC0415 - an extra, needed only for workbooks
-    except ImportError as problem:
-        raise MissingExtraError("an .xlsx file needs XlsxWriter; run pip install 'veilcube[xlsx]'") from problem
-    found: ModuleType = xlsxwriter
+    found: ModuleType = load_extra("xlsxwriter", "an .xlsx file", "xlsx", "XlsxWriter")
     return found
 
 

@@ -14,8 +14,8 @@ from veilcube.analyst.export.cells import axis_values, label_column
 from veilcube.errors import QueryError
 from veilcube.query import Answers
 from veilcube.record import ReleaseRecord
-from veilcube.schema import Schema
-from veilcube.system import Floats, Integers, read_whole
+from veilcube.schema import Schema, level_name, read_groupings, split_level
+from veilcube.system import Floats, Integers, read_whole, show
 
 ESTIMATES: Mapping[str, str] = {
     "value": "estimated number of rows; single estimates may be negative where nothing but noise was seen",
@@ -26,6 +26,13 @@ ESTIMATES: Mapping[str, str] = {
 WHOLE = "whole number of rows that adds up: every total is the sum of its parts, and none is negative"
 TABLE = "the attributes of this row's table; the others are summed out and left empty"
 LARGEST_ROUNDING = 2**31
+# What tables are commonly shown with: multiples of a number, and the least count that is shown.
+PRESETS: Mapping[str, tuple[int | None, int | None]] = {
+    "tens": (10, None),
+    "hundreds": (100, None),
+    "no-small": (None, 11),
+    "publication": (5, 11),
+}
 # Whole counts are never negative.
 SUPPRESSED = -1
 
@@ -53,7 +60,7 @@ class CountTable:
         """Return it as columns; with ``every``, as a part of one long table over all these attributes."""
         index = np.unravel_index(np.arange(self.rows), self.answers.value.shape)
         own = {
-            name: label_column(pa.array(axis_values(self.schema[name])), places)
+            name: label_column(pa.array(_labels(self.schema, name)), places)
             for name, places in zip(self.names, index, strict=True)
         }
         columns: dict[str, pa.Array] = dict(own)
@@ -71,7 +78,7 @@ class CountTable:
         return pa.table(columns)
 
     def _empty(self, name: str) -> pa.Array:
-        kind = label_column(pa.array(axis_values(self.schema[name])), np.zeros(0, dtype=np.int64)).type
+        kind = label_column(pa.array(_labels(self.schema, name)), np.zeros(0, dtype=np.int64)).type
         return pa.nulls(self.rows, kind)
 
     def rounded(self, base: int) -> "CountTable":
@@ -113,8 +120,14 @@ class Manner:
     least: int | None = None
 
     @classmethod
-    def read(cls, base: object, least: object) -> "Manner":
-        """Check what was asked for."""
+    def read(cls, base: object, least: object, preset: object = None) -> "Manner":
+        """Check what was asked for: numbers, or a preset by its name."""
+        if preset is not None:
+            if base is not None or least is not None:
+                raise QueryError("a preset says how to round and what to leave empty; leave out round and suppress")
+            if not isinstance(preset, str) or preset not in PRESETS:
+                raise QueryError(f"the preset must be one of {', '.join(PRESETS)}, not {show(preset)}")
+            return cls(*PRESETS[preset])
         return cls(
             None if base is None else read_whole(base, "what counts are rounded to (round)", 1, LARGEST_ROUNDING),
             None if least is None else read_whole(least, "the least count shown (suppress)", 1, LARGEST_ROUNDING),
@@ -149,6 +162,8 @@ def measured_tables(record: ReleaseRecord) -> list[tuple[str, ...]]:
 def size_of(schema: Schema, tables: Sequence[Sequence[str]]) -> int:
     """Return how many rows some tables have together."""
     sizes = dict(zip(schema.names, schema.shape, strict=True))
+    for name in {name for names in tables for name in names} - sizes.keys():
+        sizes[name] = len(read_groupings(schema, [name])[0])
     total = 0
     for names in tables:
         rows = 1
@@ -159,17 +174,27 @@ def size_of(schema: Schema, tables: Sequence[Sequence[str]]) -> int:
 
 
 def attributes_of(schema: Schema, tables: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return all attributes of some tables, in the order of the schema."""
-    return tuple(name for name in schema.names if any(name in table for table in tables))
+    """Return all attributes of some tables, and levels of their hierarchies, in the order of the schema."""
+    named = dict.fromkeys(name for table in tables for name in table)
+    return tuple(sorted(named, key=lambda name: split_level(schema, name)[0]))
 
 
 def read_attributes(schema: Schema, by: object) -> tuple[str, ...]:
-    """Return the attributes that a table was asked for by, as the schema spells them."""
+    """Return the attributes, or levels of them, that a table was asked for by, as the schema spells them."""
     if isinstance(by, str) or not isinstance(by, Sequence):
         raise QueryError(f"by= is a list of attributes such as ['{schema.names[0]}'], or None for every measured table")
     if not by:
         raise QueryError(f"by= names no attribute; choose from {', '.join(schema.names)}")
-    return tuple(schema.names[axis] for axis in schema.axes(by))
+    named = [split_level(schema, name) for name in by]
+    schema.axes([schema.names[axis] for axis, _ in named])  # refuses an attribute that is named twice
+    read_groupings(schema, [name for name, (_, level) in zip(by, named, strict=True) if level is not None])
+    return tuple(level_name(schema, axis, level) for axis, level in named)
+
+
+def _labels(schema: Schema, name: str) -> list[object]:
+    """Return what stands in a column: the values of an attribute, or the groups of a level of its hierarchy."""
+    axis, level = split_level(schema, name)
+    return axis_values(schema.attributes[axis]) if level is None else list(read_groupings(schema, [name])[0].labels)
 
 
 def free_name(wanted: str, taken: Sequence[str]) -> str:

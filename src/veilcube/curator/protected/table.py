@@ -5,20 +5,19 @@ traceback of what they refuse.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
-from math import prod
 from typing import cast
 from weakref import WeakKeyDictionary
 
 from veilcube.curator.protected.desk import Desk, Offer
 from veilcube.curator.protected.distributive import ask_distributive
+from veilcube.curator.protected.divisions import Division, labels_of, number_of_parts
 from veilcube.curator.protected.extremes import RankQuestion, ask_rank
 from veilcube.curator.protected.quantiles import ask_quantile, ask_quantiles
 from veilcube.curator.protected.view import View
 from veilcube.errors import QueryError
 from veilcube.privacy import Budget, EpsilonLike, Private, RankMethod, leaves_no_trace
 from veilcube.query import Answer, Answers, DistributiveQuery, Query, RankAnswer, RankAnswers, read_query, read_sql
-from veilcube.schema import Attribute, Schema
+from veilcube.schema import Schema
 from veilcube.system import read_text
 
 # The view behind each face. It is kept here and not on the face, so that who holds a face holds nothing private.
@@ -79,13 +78,20 @@ class ProtectedTable(Private):
         return ProtectedTable(private_view(self).selected(chosen))
 
     @leaves_no_trace
-    def partition(self, *names: str | Sequence[str]) -> "Partition":
-        """Split into one part for each value of an attribute, or of several; parts are paid for once, not each."""
-        chosen = _flat(names)
-        if not chosen:
-            raise QueryError(f"a partition needs at least one attribute of {', '.join(self.schema.names)}")
+    def partition(
+        self,
+        *names: str | Sequence[str],
+        bands: Mapping[str, Sequence[object]] | None = None,
+        conditions: Mapping[str, Query] | Sequence[Query] | None = None,
+    ) -> "Partition":
+        """Split into parts that share no row, which are paid for once, not each.
+
+        One part for each value of an attribute, or of several, or for each group of a level ("job:Level 1"). ``bands``
+        tell where bands of ordinal attributes begin, ``{"age": [18, 65]}``. Or one part for each of ``conditions``, a
+        mapping from labels, that no row meets two of.
+        """
         view = private_view(self)
-        return Partition(view, view.axes_of(chosen))
+        return Partition(view, view.divided(_flat(names), bands, conditions))
 
     def noisy_count(
         self,
@@ -268,36 +274,32 @@ class ProtectedTable(Private):
 
 
 class Partition(Private):
-    """The parts of a protected table, by the values of some attributes; index it with a value, or a tuple of values.
+    """The parts of a protected table; index it with a label (a value, a group, a band), or a tuple of labels.
 
     Parts share no row. What is spent on single parts therefore costs the dataset the dearest part only; the ledger
-    keeps the sums, so that this holds across sessions, processes and analysts who split by the same attributes.
+    keeps the sums, so that this holds across sessions, processes and analysts who split in the same way.
     """
 
-    def __init__(self, view: View, axes: tuple[int, ...]) -> None:
+    def __init__(self, view: View, division: Division) -> None:
         _VIEWS[self] = view
-        self._axes = axes
+        self._division = division
 
     def __repr__(self) -> str:
-        names = ", ".join(attribute.name for attribute in self._attributes)
+        names = ", ".join(self._division.axes)
         return f"Partition('{private_view(self).desk.dataset}' by {names}: {len(self):,} parts)"
 
     def __len__(self) -> int:
-        return prod(attribute.size for attribute in self._attributes)
+        return number_of_parts(self._division)
 
     def __iter__(self) -> Iterator[str | tuple[str, ...]]:
         """Iterate over the labels of the parts."""
-        for labels in product(*(attribute.labels() for attribute in self._attributes)):
-            yield labels[0] if len(labels) == 1 else labels
+        return labels_of(self._division)
 
     @leaves_no_trace
     def __getitem__(self, value: object) -> ProtectedTable:
         """Return one part as a protected table; what it spends is charged as far as it exceeds the dearest part."""
         values = value if isinstance(value, tuple) else (value,)
-        if len(values) != len(self._axes):
-            names = ", ".join(attribute.name for attribute in self._attributes)
-            raise QueryError(f"a part is named by one value of each of {names}")
-        return ProtectedTable(private_view(self).part(self._axes, values))
+        return ProtectedTable(private_view(self).part(self._division, values))
 
     def items(self) -> Iterator[tuple[str | tuple[str, ...], ProtectedTable]]:
         """Iterate over the labels and the parts."""
@@ -313,9 +315,7 @@ class Partition(Private):
         fresh: bool = False,
     ) -> Answers:
         """Count the rows of every part that the conditions leave, all for one epsilon."""
-        return cast(
-            Answers, private_view(self).ask_moment({}, self._axes, Offer(epsilon, delta, rho), confidence, fresh)
-        )
+        return private_view(self).ask_parts(self._division, {}, Offer(epsilon, delta, rho), confidence, fresh)
 
     def noisy_sum(
         self,
@@ -329,9 +329,7 @@ class Partition(Private):
     ) -> Answers:
         """Sum an attribute in every part, as ``ProtectedTable.noisy_sum`` does, all for one epsilon."""
         powers = {read_text(attribute, "the attribute"): 1}
-        return cast(
-            Answers, private_view(self).ask_moment(powers, self._axes, Offer(epsilon, delta, rho), confidence, fresh)
-        )
+        return private_view(self).ask_parts(self._division, powers, Offer(epsilon, delta, rho), confidence, fresh)
 
     def noisy_mean(
         self,
@@ -345,17 +343,8 @@ class Partition(Private):
     ) -> Answers:
         """Estimate the mean of an attribute in every part, all for one epsilon."""
         powers = {read_text(attribute, "the attribute"): 1}
-        return cast(
-            Answers,
-            private_view(self).ask_moment(
-                powers, self._axes, Offer(epsilon, delta, rho), confidence, fresh, is_mean=True
-            ),
-        )
-
-    @property
-    def _attributes(self) -> tuple[Attribute, ...]:
-        schema = private_view(self).every_attribute
-        return tuple(schema.attributes[axis] for axis in self._axes)
+        offer = Offer(epsilon, delta, rho)
+        return private_view(self).ask_parts(self._division, powers, offer, confidence, fresh, is_mean=True)
 
 
 def _flat(names: Sequence[str | Sequence[str]]) -> list[str]:

@@ -6,18 +6,22 @@ Measurements compose by adding up, those of parts of one partition by the deares
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
 
 from veilcube.curator.ledger import PartOf, StoredAnswer
 from veilcube.curator.mechanisms import Protection, SumsMechanism
 from veilcube.curator.protected.answering import answer_moment
 from veilcube.curator.protected.desk import Desk, Offer
-from veilcube.curator.protected.parts import cell_of, part_of, require_inside
+from veilcube.curator.protected.divisions import ByConditions, ByGroups, ByValues, Division, labels_of
+from veilcube.curator.protected.parts import part_of, require_inside
 from veilcube.errors import QueryError
 from veilcube.laws import Noise
 from veilcube.privacy import PrivacyStatement, Private, leaves_no_trace
-from veilcube.query import Answer, Answers, read_confidence
+from veilcube.query import Answer, Answers, Query, read_confidence, read_query
 from veilcube.record import Moment, Question
-from veilcube.schema import Attribute, Box, Region, Schema
+from veilcube.schema import Box, Region, Schema, split_level
 from veilcube.system import Integers, read_flag
 
 
@@ -74,18 +78,33 @@ class View(Private):
         """Return the same rows with only the named attributes in view."""
         return replace(self, visible=tuple(sorted(self.axes_of(names))))
 
-    def part(self, axes: Sequence[int], values: Sequence[object]) -> "View":
-        """Return the part at one value of each of some axes; what it spends counts as far as it exceeds the dearest."""
-        schema, region = self.every_attribute, self.region
-        attributes: list[Attribute] = [schema.attributes[axis] for axis in axes]
-        cells = [cell_of(attribute, value) for attribute, value in zip(attributes, values, strict=True)]
-        for axis, cell in zip(axes, cells, strict=True):
-            mask = schema.attributes[axis].mask(cell, cell + 1)
-            region = region.intersect(Region.on_axis(schema.shape, axis, mask))
+    def divided(self, names: Sequence[str], bands: object, conditions: object) -> Division:
+        """Return a division of all rows by what is in view: values, groups and bands, or conditions."""
+        schema = self.every_attribute
+        if conditions is not None:
+            if names or bands is not None:
+                raise QueryError("a partition is by conditions, or by attributes and bands; leave one of them out")
+            return ByConditions.read(schema, conditions, self._condition)
+        if bands is not None and not isinstance(bands, Mapping):
+            raise QueryError(
+                "bands= is a mapping from attributes to where their bands begin, such as {'age': [18, 65]}"
+            )
+        if not names and not bands:
+            raise QueryError(f"a partition needs at least one attribute of {', '.join(self.schema.names)}")
+        levels = [split_level(self.schema, name)[1] for name in [*names, *(bands or ())]]
+        if bands is None and not any(level is not None for level in levels):
+            return ByValues(schema, self.axes_of(names))
+        return ByGroups.read(schema, names, bands or {})
+
+    def _condition(self, condition: Query) -> Region:
+        return self._lifted(read_query(self.schema, condition))
+
+    def part(self, division: Division, values: Sequence[object]) -> "View":
+        """Return one part of a division; what it spends counts as far as it exceeds the dearest."""
         # A part is named by what decides which rows are in it; conditions do not matter, they only narrow it.
-        placed = dict(sorted(zip(axes, cells, strict=True)))
-        place = part_of(schema, self.desk.unit, self.within[-1:], placed)
-        return replace(self, region=region, within=(*self.within, place))
+        numbers, region = division.place(values)
+        place = part_of(self.every_attribute, self.desk.unit, self.within[-1:], division.said, numbers)
+        return replace(self, region=self.region.intersect(region), within=(*self.within, place))
 
     @leaves_no_trace
     def ask_moment(
@@ -117,6 +136,40 @@ class View(Private):
 
             stored = self.measure(question, statement, draw, noise)
         return answer_moment(moment, stored, stored.noise or noise, confidence, by)
+
+    @leaves_no_trace
+    def ask_parts(
+        self,
+        division: Division,
+        powers: Mapping[str, int],
+        offer: Offer,
+        confidence: float,
+        fresh: bool,
+        *,
+        is_mean: bool = False,
+    ) -> Answers:
+        """Answer a linear question about every part of a division, all for one price.
+
+        Parts by values are one measurement. Others are measured one by one, and charged at the dearest (Theorem 2): as
+        long as the parts have spent alike, the first pays for all. A part that the conditions leave nobody in is 0.
+        """
+        if isinstance(division, ByValues):
+            by = division.named
+            return cast(Answers, self.ask_moment(powers, by, offer, confidence, fresh, is_mean=is_mean))
+        views = [self.part(division, label if isinstance(label, tuple) else (label,)) for label in labels_of(division)]
+        asked = [view for view in views if view.region.cells]
+        if not asked:
+            raise QueryError("the conditions leave no cell in any part; widen them")
+        answers = iter([view.ask_moment(powers, None, offer, confidence, fresh, is_mean=is_mean) for view in asked])
+        nobody = Answer(np.nan, np.nan, np.nan, confidence, np.nan) if is_mean else Answer(0, 0, 0, confidence, 0)
+        found = [cast(Answer, next(answers)) if view.region.cells else nobody for view in views]
+        shape = tuple(map(len, division.axes.values()))
+        value, low, high, stddev = (
+            np.array([getattr(one, name) for one in found], dtype=np.float64).reshape(shape)
+            for name in ("value", "low", "high", "stddev")
+        )
+        words = next(one.privacy for one in found if one.privacy)
+        return Answers(value, low, high, stddev, read_confidence(confidence), words, division.axes)
 
     def measure(
         self,

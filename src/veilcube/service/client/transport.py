@@ -8,7 +8,7 @@ from urllib.parse import quote
 from veilcube import errors
 from veilcube.errors import QueryError, VeilcubeError
 from veilcube.service.base import ServiceError
-from veilcube.system import MissingExtraError, atomic_file
+from veilcube.system import atomic_file, load_extra
 
 _TIMEOUT = 120.0
 _KINDS: Mapping[str, type[VeilcubeError]] = {
@@ -29,10 +29,7 @@ class Transport:
     """A connection to one service with one key; threads may share it."""
 
     def __init__(self, url: str, key: str) -> None:
-        try:
-            import httpx  # noqa: PLC0415 - an extra, needed only to connect
-        except ImportError as problem:
-            raise MissingExtraError("connecting needs httpx; run pip install 'veilcube[service]'") from problem
+        httpx = load_extra("httpx", "connecting", "service")
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise QueryError("the address of a service begins with http:// or https://")
         if not isinstance(key, str) or not key.isascii() or not key.startswith("vc_"):

@@ -148,6 +148,76 @@ def test_rounding_and_suppressing_widen_and_empty(tmp_path: Path) -> None:
     assert "privacy comes from the noise alone" in notes
 
 
+@pytest.mark.parametrize(
+    ("preset", "numbers"),
+    [
+        ("tens", {"round": 10}),
+        ("hundreds", {"round": 100}),
+        ("no-small", {"suppress": 11}),
+        ("publication", {"round": 5, "suppress": 11}),
+    ],
+)
+def test_a_preset_is_a_name_for_numbers(tmp_path: Path, preset: str, numbers: dict[str, int]) -> None:
+    named = TABLES.export(tmp_path / "a.csv", by=["age", "job"], preset=preset).read_text()
+    assert named == TABLES.export(tmp_path / "b.csv", by=["age", "job"], **numbers).read_text()
+    assert named != TABLES.export(tmp_path / "c.csv", by=["age", "job"]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"preset": "pretty"}, "must be one of tens, hundreds, no-small, publication"),
+        ({"preset": 3}, "must be one of"),
+        ({"preset": "tens", "round": 5}, "leave out round and suppress"),
+        ({"preset": "tens", "suppress": 5}, "leave out round and suppress"),
+    ],
+)
+def test_a_preset_that_is_none_or_is_contradicted_is_refused(
+    tmp_path: Path, arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(QueryError, match=message):
+        TABLES.export(tmp_path / "a.csv", by=["age"], **arguments)
+    assert not list(tmp_path.iterdir())
+
+
+LEVELS = vc.Schema(
+    [
+        vc.Nominal("job", hierarchy={"Care": ["Nurse", "Aide"], "Law": ["Judge"]}, missing="cell"),
+        vc.Nominal("sex", ["F", "M"]),
+    ],
+    impossible=[{"job": "Care", "sex": "M"}],
+)
+
+
+@pytest.mark.parametrize("ends", [".csv", ".parquet"])
+def test_a_level_of_a_hierarchy_makes_a_table_of_its_groups(tmp_path: Path, ends: str) -> None:
+    release = release_of(LEVELS, np.array([[50, 0], [40, 0], [3, 9], [2, 2]]), seed=3)
+    frame = read(release.export(tmp_path / f"t{ends}", by=["SEX", "job:level 1"], whole=True))
+    assert list(frame.columns)[:2] == ["sex", "job:Level 1"]
+    assert frame["job:Level 1"].tolist() == ["Care", "Law", "(missing)"] * 2
+    answers = release.marginal("sex", "job:Level 1")
+    for column in ("value", "low", "high", "stddev"):
+        np.testing.assert_allclose(frame[column], getattr(answers, column).ravel(), atol=5e-4)
+    assert frame["whole"].sum() == round(release.count().value)
+    assert frame["whole"].min() >= 0
+    assert frame["whole"].tolist()[3] == 0  # no man is in Care
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        (["job", "job:Level 1"], "named twice"),
+        (["jbo:Level 1"], "did you mean 'job'"),
+        (["job:Level 9"], "has levels 1 to 2"),
+        (["sex:Level 1"], "has no hierarchy"),
+    ],
+)
+def test_a_level_that_there_is_not_is_refused(tmp_path: Path, by: list[str], message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        release_of(LEVELS, np.zeros((4, 2), dtype=int), seed=3).export(tmp_path / "t.csv", by=by)
+    assert not list(tmp_path.iterdir())
+
+
 def wide(attributes: int, values: int) -> vc.Schema:
     return vc.Schema([vc.Ordinal(f"a{number}", 0, values - 1) for number in range(attributes)])
 

@@ -12,7 +12,7 @@ import pytest
 import veilcube as vc
 from veilcube.curator.ledger import PartOf
 from veilcube.curator.protected.table import ProtectedTable, private_view
-from veilcube.errors import BudgetExceededError, PrivacyError
+from veilcube.errors import BudgetExceededError, PrivacyError, QueryError
 from veilcube.schema import Region
 
 SCHEMA = vc.Schema(
@@ -148,6 +148,166 @@ def test_labels_numbers_and_missing_values_name_parts(ledger: vc.Ledger) -> None
 def cells_of(part: ProtectedTable) -> list[bool]:
     """Return which cells a part holds."""
     return private_view(part).region.mask().tolist()
+
+
+# Groups, bands and conditions
+
+TREE = vc.Schema(
+    [
+        vc.Nominal("job", hierarchy={"Care": ["Nurse", "Aide"], "Law": ["Judge"]}, missing="cell"),
+        vc.Ordinal("age", 0, 9),
+        vc.Ordinal("pay", edges=[0, 10, 20, 40]),
+    ]
+)
+TREE_CUBE = vc.Cube(TREE, np.arange(120).reshape(TREE.shape))
+
+
+@pytest.fixture
+def tree(ledger: vc.Ledger) -> ProtectedTable:
+    return vc.protect(TREE_CUBE, ledger=ledger, dataset="people")
+
+
+DIVISIONS: list[tuple[tuple[str, ...], dict[str, object], dict[str, tuple[str, ...]]]] = [
+    (("job:Level 1",), {}, {"job:Level 1": ("Care", "Law", "(missing)")}),
+    ((), {"bands": {"age": [3, 7]}}, {"age": ("0..2", "3..6", "7..9")}),
+    (("AGE", "job:level 1"), {"bands": {"age": [9]}},
+     {"age": ("0..8", "9"), "job:Level 1": ("Care", "Law", "(missing)")}),
+    (("job:Level 1",), {"bands": {"pay": [20]}},
+     {"job:Level 1": ("Care", "Law", "(missing)"), "pay": ("[0, 10)..[10, 20)", "[20, 40]")}),
+    ((), {"conditions": {"a": "age < 3 OR pay >= 20", "b": {"age": (3, 5), "pay": (0, 20)}}}, {"part": ("a", "b")}),
+    ((), {"conditions": ["age < 3", "age > 7"]}, {"part": ("age < 3", "age > 7")}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("names", "how", "axes"), DIVISIONS)
+def test_all_parts_together_cost_one_price_and_share_no_cell(
+    tree: ProtectedTable, ledger: vc.Ledger, names: tuple[str, ...], how: dict[str, object], axes: dict[str, object]
+) -> None:
+    parts = tree.partition(*names, **how)  # type: ignore[arg-type]
+    answers = parts.noisy_count(epsilon=TENTH)
+    assert dict(answers.axes) == axes
+    assert answers.value.shape == tuple(len(labels) for labels in axes.values())  # type: ignore[arg-type]
+    assert spent(ledger) == TENTH
+    regions = [private_view(part).region for _, part in parts.items()]
+    assert len(regions) == len(parts) == answers.value.size
+    assert np.sum([region.mask() for region in regions], axis=0).max() == 1
+    exact = [TREE_CUBE.exact_counts[region.mask()].sum() for region in regions]
+    assert np.abs(answers.value.ravel() - exact).max() < 500  # noise of scale 10
+    assert [len(answer.values) for answer in ledger.history("people").answers] == [1] * len(parts)
+    label = next(iter(parts))
+    assert parts[label].noisy_count(epsilon=TENTH).value == answers.value.ravel()[0]
+    assert spent(ledger) == TENTH
+    parts[label].noisy_count(epsilon=TENTH, fresh=True)
+    assert spent(ledger) == 2 * TENTH
+
+
+def test_the_same_parts_in_another_order_are_the_same_partition(tree: ProtectedTable, ledger: vc.Ledger) -> None:
+    tree.partition("job:Level 1", bands={"age": [3]})["Care", "0..2"].noisy_count(epsilon=TENTH)
+    tree.partition("age", "job:Level 1", bands={"age": [3, 3]})["3..9", "Law"].noisy_count(epsilon=TENTH)
+    assert spent(ledger) == TENTH
+    words = {"young": "age < 3", "old": "age > 7"}
+    tree.partition(conditions=words)["young"].noisy_sum("pay", epsilon=TENTH)
+    tree.partition(conditions={"y": {"age": (0, 2)}, "o": "NOT age <= 7"})["o"].noisy_sum("pay", epsilon=TENTH)
+    assert spent(ledger) == 2 * TENTH
+    tree.partition(bands={"age": [3, 8]})["0..2"].noisy_sum("age", epsilon=TENTH)  # the same cells, said otherwise
+    assert spent(ledger) == 3 * TENTH
+
+
+def test_parts_that_conditions_leave_empty_are_zero_and_cost_nothing(tree: ProtectedTable, ledger: vc.Ledger) -> None:
+    answers = tree.where("age < 3").partition(bands={"age": [3]}).noisy_count(epsilon=TENTH)
+    assert (answers.low[1], answers.value[1], answers.high[1]) == (0, 0, 0)
+    means = tree.where("age < 3").partition(bands={"age": [3]}).noisy_mean("pay", epsilon=TENTH)
+    assert np.isnan(means.value).tolist() == [False, True]
+    with pytest.raises(QueryError, match="leave no cell in any part"):
+        tree.where("age < 3").partition(conditions=["age > 7"]).noisy_count(epsilon=TENTH)
+    assert spent(ledger) == 2 * TENTH
+
+
+def test_groups_divide_inside_parts(tree: ProtectedTable, ledger: vc.Ledger) -> None:
+    inner = tree.partition("job:Level 1")["Care"].partition(conditions=["age < 3", "age >= 3"])
+    inner.noisy_count(epsilon="2/10")
+    tree.partition("job:Level 1")["Law"].noisy_count(epsilon="2/10")
+    assert spent(ledger) == Fraction(2, 10)
+
+
+@pytest.mark.parametrize(
+    ("names", "how", "message"),
+    [
+        ((), {"conditions": ["age < 3", "age < 5"]}, "a row could be in both 'age < 3' and 'age < 5'"),
+        ((), {"conditions": {"a": "age < 3", "b": "pay < 10"}}, "a row could be in both 'a' and 'b'"),
+        ((), {"conditions": ["age > 9"]}, "no row can meet"),
+        ((), {"conditions": ["age < 3", "age < 3"]}, "a label of its own"),
+        ((), {"conditions": {1: "age < 3"}}, "a label of its own"),
+        ((), {"conditions": []}, "conditions= is a list"),
+        ((), {"conditions": "age < 3"}, "conditions= is a list"),
+        ((), {"conditions": 3}, "conditions= is a list"),
+        ((), {"conditions": [3]}, "a query is a mapping"),
+        ((), {"conditions": [f"age = {age}" for age in range(10)] * 11}, "more than the 100"),
+        (("age",), {"conditions": ["age < 3"]}, "leave one of them out"),
+        ((), {"conditions": ["age < 3"], "bands": {"age": [3]}}, "leave one of them out"),
+        ((), {"bands": {"age": []}}, "where their bands begin"),
+        ((), {"bands": {"job": [1]}}, "where their bands begin"),
+        ((), {"bands": {"age": "3"}}, "where their bands begin"),
+        ((), {"bands": {"age": [99]}}, "outside the domain"),
+        ((), {"bands": {"pay": [15]}}, "15"),
+        ((), {"bands": ["age"]}, "bands= is a mapping"),
+        ((), {"bands": {"hieght": [1]}}, "no attribute 'hieght'"),
+        (("job", "job:Level 1"), {}, "named twice"),
+        (("age:Level 1",), {}, "has no hierarchy"),
+        (("job:Level 7",), {}, "has levels 1 to 2"),
+        ((), {}, "at least one attribute"),
+    ],
+)
+def test_what_divides_nothing_is_refused(
+    tree: ProtectedTable, ledger: vc.Ledger, names: tuple[str, ...], how: dict[str, object], message: str
+) -> None:
+    with pytest.raises(QueryError, match=message):
+        tree.partition(*names, **how)  # type: ignore[arg-type]
+    assert spent(ledger) == 0
+
+
+def test_what_is_out_of_view_does_not_divide(tree: ProtectedTable) -> None:
+    narrow = tree.select("age")
+    for how in ({"conditions": ["age < 3", "pay < 10"]}, {"bands": {"pay": [10]}}):
+        with pytest.raises(QueryError, match="no attribute 'pay'"):
+            narrow.partition(**how)  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="no attribute 'job'"):
+        narrow.partition("job:Level 1")
+    assert list(narrow.partition(conditions={"young": "age < 3"})) == ["young"]
+
+
+@pytest.mark.parametrize("value", ["Nurse", 1, None, ("Care", "Law"), ()])
+def test_a_group_is_named_by_its_label(tree: ProtectedTable, value: object) -> None:
+    with pytest.raises(QueryError):
+        tree.partition("job:Level 1")[value]
+    with pytest.raises(QueryError):
+        tree.partition(conditions={"young": "age < 3"})[value]
+
+
+def test_more_groups_than_can_be_asked_are_refused(ledger: vc.Ledger) -> None:
+    schema = vc.Schema([vc.Ordinal("a", 0, 99), vc.Ordinal("b", 0, 99)])
+    table = vc.protect(vc.Cube(schema, np.ones(schema.shape, dtype=np.int64)), ledger=ledger, dataset="people")
+    with pytest.raises(QueryError, match="at most 1,000"):
+        table.partition("a", bands={"b": list(range(50))})
+
+
+def test_a_forged_group_is_refused(tree: ProtectedTable, ledger: vc.Ledger) -> None:
+    care, law = (private_view(tree.partition("job:Level 1")[label]) for label in ("Care", "Law"))
+    young = private_view(tree.partition(conditions=["age < 3", "age > 7"])["age < 3"])
+    last = PartOf(young.within[0].partition, "[-1]")
+    forged = [
+        (care, {"within": law.within}),
+        (care, {"region": law.region}),
+        (young, {"region": care.region}),
+        (young, {"within": (PartOf(young.within[0].partition, "[1]"),)}),
+        (young, {"within": (PartOf(young.within[0].partition, "[2]"),)}),
+        (young, {"within": (PartOf(young.within[0].partition, "[0, 0]"),)}),
+        (private_view(tree.partition(conditions=["age < 3", "age > 7"])["age > 7"]), {"within": (last,)}),
+        (care, {"within": (PartOf(care.within[0].partition.replace("Level 1", "Level 9"), "[0]"),)}),
+    ]
+    for start, change in forged:
+        with pytest.raises(PrivacyError, match="do not all lie in the part"):
+            replace(start, **change)  # type: ignore[arg-type]
 
 
 # Parts and rows agree

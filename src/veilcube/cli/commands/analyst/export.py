@@ -1,6 +1,7 @@
 """``veilcube export``: tables of a release for colleagues who have other programs."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -27,6 +28,15 @@ Target: TypeAlias = Path | None
 _KINDS = {"csv": (".csv", ".csv.gz"), "parquet": (".parquet",), "xlsx": (".xlsx",)}
 
 
+class Preset(StrEnum):
+    """Common ways to show counts."""
+
+    TENS = "tens"
+    HUNDREDS = "hundreds"
+    NO_SMALL = "no-small"
+    PUBLICATION = "publication"
+
+
 def export(
     file: ReleaseFile,
     csv: Annotated[Target, typer.Option("--csv", metavar="FILE", help="Write a .csv or .csv.gz file.")] = None,
@@ -41,7 +51,8 @@ def export(
         typer.Option(
             "--by",
             metavar="ATTRIBUTES",
-            help="One table over these attributes, such as age,sex; may be repeated. Unset: every measured table.",
+            help="One table over these attributes, or levels, such as sex,job:Level 1; may be repeated. Unset: every "
+            "measured table.",
         ),
     ] = None,
     whole: Annotated[
@@ -53,6 +64,14 @@ def export(
     suppress: Annotated[
         int | None,
         typer.Option("--suppress", metavar="N", help="Leave counts below N empty; for the eye, not for privacy."),
+    ] = None,
+    preset: Annotated[
+        Preset | None,
+        typer.Option(
+            "--preset",
+            help="A common choice of --round and --suppress: multiples of 10 or 100; counts below 11 empty; or "
+            "multiples of 5 and counts below 11 empty.",
+        ),
     ] = None,
     estimator: Annotated[
         str, typer.Option("--estimator", metavar="NAME", help="How to estimate, as for 'veilcube query'.")
@@ -81,6 +100,7 @@ def export(
                 whole,
                 round=rounding,
                 suppress=suppress,
+                preset=preset,
                 estimator=estimator,
                 confidence=confidence,
             )
@@ -89,10 +109,10 @@ def export(
             targets.append(veil)
     if as_json:
         files = [{"file": str(path), "bytes": path.stat().st_size} for path in targets]
-        facts = {"from": str(file), "files": files, "by": names, "whole": whole, "round": rounding}
+        facts = {"from": str(file), "files": files, "by": names, "whole": whole, "round": rounding, "preset": preset}
         print_json(facts | {"suppress": suppress, "confidence": confidence, "privacy": release.privacy.to_dict()})
         return
-    _tell(release, targets, confidence, is_shown=rounding is not None or suppress is not None)
+    _tell(release, targets, confidence, is_shown=any(one is not None for one in (rounding, suppress, preset)))
 
 
 def _checked(kind: str, path: Path) -> Path:

@@ -49,7 +49,7 @@ FactsFile: TypeAlias = Annotated[
     typer.Option(
         "--facts",
         metavar="FILE",
-        help="A file of facts, one a line; after a line such as \\[public] they are known from there.",
+        help="A file of facts, one a line; after a line with public in square brackets they are known from there.",
     ),
 ]
 Source: TypeAlias = Annotated[

@@ -57,7 +57,7 @@ def report(
     The page works without a network. Beside it: a picture, the release card as Markdown, and an entry for the public
     registry of deployments as YAML.
     """
-    folder = Path(f"{file.stem}-report") if out is None else out
+    folder = _read_folder(file, out)
     for name in REPORT_FILES[2:] if card else REPORT_FILES:
         require_free(folder / name, overwrite=force)
     release = open_release_file(file)
@@ -75,6 +75,15 @@ def report(
         print_json({"from": str(file), "files": [str(path) for path in files], "privacy": release.privacy.to_dict()})
         return
     _tell(release, files)
+
+
+def _read_folder(file: Path, out: Path | None) -> Path:
+    """Return where to write; a name of a page is taken for one, which the folder would not be."""
+    if out is None:
+        return Path(f"{file.stem}-report")
+    if out.suffix.lower() in (".html", ".png", ".md", ".yaml"):
+        raise QueryError(f"--out names a folder, which gets {', '.join(REPORT_FILES)}; leave '{out.suffix}' out")
+    return out
 
 
 def _read_pair(schema: Schema, text: str) -> list[str]:

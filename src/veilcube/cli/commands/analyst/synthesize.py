@@ -45,9 +45,13 @@ class Engine(StrEnum):
 
 
 def synthesize(
-    source: Annotated[
-        str, typer.Option("--from", metavar="RELEASE|LEDGER", help="A release file, or a ledger with --dataset.")
-    ],
+    *,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="A release file (.veil), or a ledger with --dataset.")
+    ] = None,
+    learned_from: Annotated[
+        str | None, typer.Option("--from", metavar="RELEASE|LEDGER", help="The same as FILE.")
+    ] = None,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The .csv, .csv.gz or .parquet file to write.")],
     rows: Rows = None,
     dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="The dataset of the ledger.")] = None,
@@ -70,6 +74,7 @@ def synthesize(
 
     Only public things are read: noisy measurements, never the table. Nothing is charged.
     """
+    source = _read_source(file, learned_from)
     format_for(out)
     for path in [out] if report is None else [out, report]:
         require_free(path, overwrite=force)
@@ -108,6 +113,12 @@ def _draw_from(release: Release, rows: int | None, out: Path, source: str, *, as
         return
     say(f"Wrote {count:,} synthetic rows to {out}.", release.check().words)
     say("Nothing private was read and nothing charged: only noisy measurements that were published already.")
+
+
+def _read_source(file: str | None, learned_from: str | None) -> str:
+    if (file is None) == (learned_from is None):
+        raise QueryError("name one release file, or a ledger with --dataset, to learn from: people.veil")
+    return str(file if learned_from is None else learned_from)
 
 
 def _open(source: str, dataset: str | None, schema: Path | None) -> Release:

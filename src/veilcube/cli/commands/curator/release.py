@@ -197,9 +197,10 @@ def _report(made: Release, out: Path, as_json: bool) -> None:
         print_json(facts | cost | advice | measured | {"privacy": made.privacy.to_dict(), "plan": made.plan})
         return
     say(f"Wrote {out}: {made.schema.cells:,} cells, {show_size(size)}; {_noise_of(made)}.", "", str(made.privacy))
-    # A model of the whole table takes long to fit; those who ask the release see the share of rows soon enough.
-    if made.record.cap is not None and not made.has_model:
-        say(str(made.beyond_cap()))
+    # The share of rows is of the rows that are estimated, and a model of the whole table takes long to fit.
+    if made.record.cap is not None:
+        later = "How many rows are beyond the cap was measured: 'veilcube info' tells, and --all-rows counts them too."
+        say(later if made.has_model else str(made.beyond_cap()))
     if warning is not None:
         say(f"Warning: {warning}")
     if note is not None:
