@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Tests start a hundred commands: without bytecode each would compile three hundred modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow lint house reference bench lock clean
+.PHONY: setup demo test test-slow lint house reference bench audit lock clean
 
 setup: $(STAMP)
 
@@ -48,6 +48,10 @@ test-slow: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 
+# Every mechanism of veilcube with fresh entropy, about half an hour: audit-report/audit.txt, .json and .html.
+audit: setup
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tools.audit audit-report
+
 # The lock names no index: it is the same wherever packages come from.
 lock:
 	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv
@@ -56,4 +60,4 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .data .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report
+	rm -rf .venv .data audit-report .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report
