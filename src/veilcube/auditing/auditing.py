@@ -52,11 +52,12 @@ def audit(
     most = read_whole(records, "records", 1, MOST_RECORDS, AuditError)
     runs = read_whole(trials, "trials", 100, MOST_TRIALS, AuditError)
     told = read_progress(progress, AuditError) or (lambda share: None)
+    rows = read_whole(max_rows, "max_rows", 1, MOST_UNIT_ROWS, AuditError)
     if isinstance(mechanism, str):
-        return _audit_ours(mechanism, domain, promise, relation, most, runs, max_rows, told)
+        return _audit_ours(mechanism, domain, promise, relation, most, runs, rows, told)
     if not callable(mechanism):
         raise AuditError(f"the mechanism must be a function of a list of records, not {show(mechanism)}")
-    if max_rows != 1:
+    if rows != 1:
         raise AuditError("max_rows is for mechanisms of veilcube; a record of a function of your own is one unit")
     tables = SmallTables.of(_domain(domain), most, relation)
     findings = _findings(mechanism, tables, promise, runs, told)
@@ -79,8 +80,7 @@ def _audit_ours(
         raise AuditError(f"veilcube has no mechanism '{quoted(name)}'; {hint}name one of {', '.join(OURS)}")
     if domain is not None:
         raise AuditError("mechanisms of veilcube have a domain of their own, of six cells; leave domain out")
-    units = units_of_rows(read_whole(max_rows, "max_rows", 1, MOST_UNIT_ROWS, AuditError))
-    tables = SmallTables.of(units, records, relation)
+    tables = SmallTables.of(units_of_rows(max_rows), records, relation)
     findings = findings_of_ours(name, tables, promise, claims_of(promise), trials, max_rows, told)
     return AuditReport(name, promise.words, str(relation), tables.words, findings)
 
