@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Tests start a hundred commands: without bytecode each would compile three hundred modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow lint house reference bench lock clean
+.PHONY: setup demo test test-slow lint house reference bench audit fuzz sbom wheel pip-audit lock clean
 
 setup: $(STAMP)
 
@@ -48,6 +48,28 @@ test-slow: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 
+# Every mechanism of veilcube with fresh entropy, about half an hour: audit-report/audit.txt, .json and .html.
+audit: setup
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tools.audit audit-report
+
+# Every reader of files and texts of others for ten minutes; what breaks one is kept in tests/fuzz/corpus.
+fuzz: setup
+	PYTHONPATH=tests:. OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz --seconds $${SECONDS_EACH:-600}
+
+# What is inside, for whoever keeps lists: CycloneDX, from the lock.
+sbom: setup
+	$(BIN)/python -m tools.sbom sbom.json
+
+# The same bytes whenever and wherever it is built.
+wheel: setup
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-1577836800} $(BIN)/python -m hatchling build -t wheel
+
+# Optional: needs the network, and says so where there is none.
+pip-audit: setup
+	@test -x .venv-audit/bin/pip-audit || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/pip install -q pip-audit; } \
+		>/dev/null 2>&1 || true
+	@$(BIN)/python -m tools.known_flaws .venv-audit/bin/pip-audit -r requirements.lock --disable-pip -f json
+
 # The lock names no index: it is the same wherever packages come from.
 lock:
 	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv
@@ -56,4 +78,4 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .data .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report
+	rm -rf .venv .venv-audit .data audit-report sbom.json dist .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report

@@ -1,4 +1,8 @@
-"""Every mechanism under a promise of rho, or of epsilon and delta, and broken copies that must fail."""
+"""Every mechanism under a promise of rho, or of epsilon and delta, and broken copies that must fail.
+
+What is proved in docs/proofs/identity.md, docs/proofs/linear.md, docs/proofs/adaptive.md,
+docs/proofs/gaussian-trees.md, docs/proofs/grouped-tables.md and docs/proofs/zcdp.md is tested here.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

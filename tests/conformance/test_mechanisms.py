@@ -1,4 +1,7 @@
-"""Every registered mechanism, on every small table."""
+"""Every registered mechanism, on every small table.
+
+What is proved in docs/proofs/identity.md, docs/proofs/linear.md and docs/proofs/wavelets.md is tested here.
+"""
 
 import json
 

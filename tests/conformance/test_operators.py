@@ -1,4 +1,7 @@
-"""The L2 sensitivity of every operator: by all pairs of columns, by a search on large domains; nobody is left out."""
+"""The L2 sensitivity of every operator: by all pairs of columns, by a search on large domains; nobody is left out.
+
+What is proved in docs/proofs/linear.md is tested here.
+"""
 
 import inspect
 from collections.abc import Iterator

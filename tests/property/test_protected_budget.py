@@ -1,4 +1,7 @@
-"""Whatever is asked in whatever order, no row's loss exceeds what was charged, and no charge exceeds the budget."""
+"""Whatever is asked in whatever order, no row's loss exceeds what was charged, and no charge exceeds the budget.
+
+What is proved in docs/proofs/protected-tables.md is tested here.
+"""
 
 import tempfile
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""Intervals for all rows hold the uncapped truth on visit tables unlike each other; those of kept rows do not."""
+"""Intervals for all rows hold the uncapped truth on visit tables unlike each other; those of kept rows do not.
+
+What is proved in docs/proofs/cap.md is tested here.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,7 @@
-"""Noise on what is measured about a cap has the scale that was promised, which noise that is 3% off has not."""
+"""Noise on what is measured about a cap has the scale that was promised, which noise that is 3% off has not.
+
+What is proved in docs/proofs/cap.md is tested here.
+"""
 
 from collections.abc import Callable
 from fractions import Fraction

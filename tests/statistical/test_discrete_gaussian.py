@@ -4,6 +4,8 @@ A check returns a p-value. The right sampler must stay above ``PLAUSIBLE``; a sa
 too large must fall below ``IMPOSSIBLE``: a check without that power would prove nothing. Probabilities are enumerated
 here, or the normal law's where the variance is large; they share no code with ``veilcube.laws``. Samples come from a
 seeded tape, so these tests are repeatable; only OpenDP's own samples differ from run to run.
+
+What is proved in docs/proofs/discrete-gaussian.md is tested here.
 """
 
 from collections.abc import Callable

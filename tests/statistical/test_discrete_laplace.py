@@ -3,6 +3,8 @@
 A check returns a p-value. The right sampler must stay above ``PLAUSIBLE``; a sampler whose scale is 3% too small or
 too large must fall below ``IMPOSSIBLE``: a check without that power would prove nothing. Samples come from a seeded
 tape, so these tests are repeatable; only OpenDP's own samples differ from run to run.
+
+What is proved in docs/proofs/discrete-laplace.md is tested here.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Half-widths of 95% cover seeded sums of noise as often as they say, and not when the noise is 10% too large."""
+"""Half-widths of 95% cover seeded sums of noise as often as they say, and not when the noise is 10% too large.
+
+What is proved in docs/proofs/intervals.md is tested here.
+"""
 
 import math
 from fractions import Fraction

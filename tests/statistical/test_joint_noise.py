@@ -1,4 +1,7 @@
-"""Joint noise has the law that is proved of it, and a scale 3% off is noticed at every height."""
+"""Joint noise has the law that is proved of it, and a scale 3% off is noticed at every height.
+
+What is proved in docs/proofs/joint-noise.md is tested here.
+"""
 
 from fractions import Fraction
 

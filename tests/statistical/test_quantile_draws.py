@@ -1,6 +1,8 @@
 """Draws of whole splits and of the tilted mechanism against their laws, and against wrong ones that must not fit.
 
 A single draw is told from one whose epsilon is 3% off; whole splits, which take longer, from budgets that are 10% off.
+
+What is proved in docs/proofs/rank.md is tested here.
 """
 
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""The exact sampler of ranks against its law, and against laws whose epsilon is 3% off, which it must not fit."""
+"""The exact sampler of ranks against its law, and against laws whose epsilon is 3% off, which it must not fit.
+
+What is proved in docs/proofs/rank.md is tested here.
+"""
 
 from fractions import Fraction
 from functools import cache

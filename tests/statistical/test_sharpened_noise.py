@@ -1,4 +1,7 @@
-"""Sharpened noise has the law that is proved of it, together with the noise before, and a scale 3% off is noticed."""
+"""Sharpened noise has the law that is proved of it, together with the noise before, and a scale 3% off is noticed.
+
+What is proved in docs/proofs/sharpened-noise.md is tested here.
+"""
 
 from fractions import Fraction
 

@@ -1,4 +1,7 @@
-"""Every step of a staged tree publishes the noise that it declares, and a scale 3% off is noticed at any step."""
+"""Every step of a staged tree publishes the noise that it declares, and a scale 3% off is noticed at any step.
+
+What is proved in docs/proofs/staged-tree.md is tested here.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The variance of wavelet answers over many releases against the exact formula, and how often intervals hold."""
+"""The variance of wavelet answers over many releases against the exact formula, and how often intervals hold.
+
+What is proved in docs/proofs/wavelets.md is tested here.
+"""
 
 from math import prod
 

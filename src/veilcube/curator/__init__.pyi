@@ -22,10 +22,18 @@ from .ledger import (
     charge_stands as charge_stands,
 )
 from .mechanisms import (
+    ChosenPartsMechanism as ChosenPartsMechanism,
     ExcessMechanism as ExcessMechanism,
     GroupedTablesMechanism as GroupedTablesMechanism,
     LinearMechanism as LinearMechanism,
+    NoisyPartsMechanism as NoisyPartsMechanism,
     PersonsMechanism as PersonsMechanism,
+    Protection as Protection,
+    QuantileMechanism as QuantileMechanism,
+    RankMechanism as RankMechanism,
+    Samplers as Samplers,
+    StagedTreeMechanism as StagedTreeMechanism,
+    SumsMechanism as SumsMechanism,
     mechanism_for as mechanism_for,
 )
 from .persons import PersonRows as PersonRows

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from veilcube.errors import SchemaError
+from veilcube.errors import SchemaError, quoted
 from veilcube.schema.hierarchy import MAX_DEPTH, HierarchySpec
 from veilcube.system import did_you_mean, read_path, read_text, read_text_file
 
@@ -63,9 +63,9 @@ def _rows(place: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]
         head = [name.strip() for name in next(reader, [])]
         for name in columns:
             if head.count(name) != 1:
-                what = "has the column twice" if name in head else f"has no column '{name}'"
+                what = "has the column twice" if name in head else f"has no column '{quoted(name)}'"
                 raise SchemaError(
-                    f"the codebook {place} {what}; {did_you_mean(name, head)}its columns are {', '.join(head)}"
+                    f"the codebook {place} {what}; {did_you_mean(name, head)}its columns are {quoted(', '.join(head))}"
                 )
         for row in reader:
             if any(field.strip() for field in row):
@@ -88,14 +88,15 @@ def _by_parent(place: Path, columns: Sequence[str]) -> Parents:
             raise SchemaError(f"line {line} of the codebook {place} has no code; add it, or remove the line")
         if code in parents:
             raise SchemaError(
-                f"the code '{code}' is in the codebook {place} twice, on lines {parents[code][1]} and {line}; keep one"
+                f"the code '{quoted(code)}' is in the codebook {place} twice, on lines {parents[code][1]} and {line}; "
+                "keep one"
             )
         parents[code] = (parent, line)
     for code, (parent, line) in parents.items():
         if parent and parent not in parents:
             raise SchemaError(
-                f"the parent '{parent}' of '{code}', on line {line} of the codebook {place}, is no code of it; "
-                f"{did_you_mean(parent, parents)}add a row for it, or correct it"
+                f"the parent '{quoted(parent)}' of '{quoted(code)}', on line {line} of the codebook {place}, is no "
+                f"code of it; {did_you_mean(parent, parents)}add a row for it, or correct it"
             )
     return parents
 
@@ -110,13 +111,14 @@ def _by_levels(place: Path, columns: Sequence[str]) -> Parents:
             known = parents.setdefault(name, (above, line))
             if known[0] != above:
                 raise SchemaError(
-                    f"the group '{name}' of the codebook {place} is under '{known[0]}' on line {known[1]} and under "
-                    f"'{above}' on line {line}; give each a name of its own"
+                    f"the group '{quoted(name)}' of the codebook {place} is under '{quoted(known[0])}' on line "
+                    f"{known[1]} and under '{quoted(above)}' on line {line}; give each a name of its own"
                 )
             above = name
         if path[-1] in parents:
             raise SchemaError(
-                f"'{path[-1]}' is in the codebook {place} twice, on lines {parents[path[-1]][1]} and {line}; keep one"
+                f"'{quoted(path[-1])}' is in the codebook {place} twice, on lines {parents[path[-1]][1]} and "
+                f"{line}; keep one"
             )
         parents[path[-1]] = (above, line)
     return parents
@@ -131,7 +133,7 @@ def _require_tree(place: Path, parents: Mapping[str, tuple[str, int]]) -> None:
         while at not in depths:
             if at in path:
                 circle = " in ".join([*path[path.index(at) :], at])
-                told = circle if len(circle) <= _LONGEST_CIRCLE else f"{circle[:_LONGEST_CIRCLE]}..."
+                told = quoted(circle if len(circle) <= _LONGEST_CIRCLE else f"{circle[:_LONGEST_CIRCLE]}...")
                 raise SchemaError(f"the codebook {place} goes in a circle, {told}; correct one of the parents")
             if len(path) > MAX_DEPTH + 1:
                 break
@@ -140,7 +142,9 @@ def _require_tree(place: Path, parents: Mapping[str, tuple[str, int]]) -> None:
         for step in reversed(path):
             depths[step] = depths.get(parents[step][0], MAX_DEPTH) + 1
         if depths[code] > MAX_DEPTH:
-            raise SchemaError(f"'{code}' lies deeper than {MAX_DEPTH} levels in the codebook {place}; leave some out")
+            raise SchemaError(
+                f"'{quoted(code)}' lies deeper than {MAX_DEPTH} levels in the codebook {place}; leave some out"
+            )
 
 
 def _spec_of(place: Path, parents: Mapping[str, tuple[str, int]]) -> HierarchySpec:
@@ -150,7 +154,9 @@ def _spec_of(place: Path, parents: Mapping[str, tuple[str, int]]) -> HierarchySp
     alone = next((code for code in below[""] if code not in below), None)
     if alone is not None:
         remedy = "list the codes as values" if len(below) == 1 else "give it a parent"
-        raise SchemaError(f"'{alone}' is in no group of the codebook {place}, and a hierarchy has groups; {remedy}")
+        raise SchemaError(
+            f"'{quoted(alone)}' is in no group of the codebook {place}, and a hierarchy has groups; {remedy}"
+        )
 
     def spec(codes: Sequence[str]) -> object:
         entries = [{code: spec(below[code])} if code in below else code for code in codes]

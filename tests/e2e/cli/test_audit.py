@@ -50,9 +50,18 @@ def test_the_domain_may_be_given(call: Call) -> None:
     assert json.loads(done.out)["tables"].startswith("2 pairs")
 
 
+def test_a_mechanism_of_ours_is_audited_by_its_name(call: Call) -> None:
+    done = call(
+        "audit", "identity", "--neighbours", "replace", "--max-rows", "2", "--records", "1", "--trials", "200", "--json"
+    )
+    assert done.code == 0, done.err
+    assert {one["method"] for one in json.loads(done.out)["findings"]} == {"claims", "exact", "replay", "statistics"}
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (["identit"], "did you mean 'identity'"),
         (["mine.py:none"], "no function 'none'"),
         (["nowhere.py:count"], "no file nowhere.py"),
         (["mine.py:count", "--domain", "x"], "--domain must be a list"),

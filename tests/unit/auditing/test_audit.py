@@ -66,7 +66,7 @@ def broken(records: list[Any], noise: Any) -> object:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"mechanism": "no such"}, "function"),
+        ({"mechanism": "no such"}, "no mechanism"),
         ({"mechanism": 5}, "function"),
         ({"mechanism": broken}, "KeyError on every table"),
         ({"domain": None}, "domain"),

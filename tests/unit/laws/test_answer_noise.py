@@ -1,4 +1,7 @@
-"""Half-widths from three moments, against exact inversions of the characteristic function."""
+"""Half-widths from three moments, against exact inversions of the characteristic function.
+
+What is proved in docs/proofs/intervals.md is tested here.
+"""
 
 from fractions import Fraction
 

@@ -1,4 +1,7 @@
-"""Privacy of every ranked answer on every small table: exact log-ratios of output laws between neighbours."""
+"""Privacy of every ranked answer on every small table: exact log-ratios of output laws between neighbours.
+
+What is proved in docs/proofs/rank.md is tested here.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""Conversions between rho and (epsilon, delta): against other arithmetic, against exact laws, never unsafe."""
+"""Conversions between rho and (epsilon, delta): against other arithmetic, against exact laws, never unsafe.
+
+What is proved in docs/proofs/zcdp.md is tested here.
+"""
 
 import subprocess
 import sys

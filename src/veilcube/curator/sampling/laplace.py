@@ -1,6 +1,8 @@
 """Exact discrete Laplace noise with rational scales: the caller's side of the compiled sampler.
 
 Scales are read as exact fractions, and those that 64-bit integers cannot hold are refused.
+
+Proved in docs/proofs/discrete-laplace.md.
 """
 
 from dataclasses import dataclass

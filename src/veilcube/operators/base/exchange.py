@@ -4,6 +4,8 @@ A row that moves from one cell to another takes column a = Π a_i away and bring
 one axis is a ``ColumnPair``: how often each pair of entries (a_i, b_i) occurs over the axis's rows. Entries that agree
 may be lumped as (1, 1), for they only scale what the other axes do; and entries that one column has alone, as (1, 0)
 and (0, 1). Then Σ |a - b| is a sum over few combinations, and its largest value over the axes' pairs is exact.
+
+Proved in docs/proofs/wavelets.md.
 """
 
 from collections.abc import Collection, Sequence

@@ -7,6 +7,8 @@ one node a level, 1 + ceil(log2 n) rows with entries ±1, which is the transform
 Sizes that are no power of two are split near the middle and never padded: n cells make n rows, the map is one to one,
 and a query for everything uses the total alone. Where a node of n cells is split follows from n, so no tree is kept:
 the left half has n // 2 cells.
+
+Proved in docs/proofs/wavelets.md.
 """
 
 from collections.abc import Iterator, Mapping

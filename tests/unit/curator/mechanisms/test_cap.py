@@ -1,4 +1,7 @@
-"""What is measured about a cap: exact numbers by brute force, and the claim on every small table and its neighbours."""
+"""What is measured about a cap: exact numbers by brute force, and the claim on every small table and its neighbours.
+
+What is proved in docs/proofs/cap.md is tested here.
+"""
 
 from collections import Counter
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""Distributive queries on every small table and every neighbour: no part changes by more than its noise is made for."""
+"""Distributive queries on every small table and every neighbour: no part changes by more than its noise is made for.
+
+What is proved in docs/proofs/protected-tables.md and docs/proofs/rank.md is tested here.
+"""
 
 from fractions import Fraction
 

@@ -4,6 +4,8 @@ Discrete Laplace noise of scale s on an integer makes the largest log-ratio of t
 |difference| / s exactly, and independent noises add up; so the ratios below are exact fractions, not estimates. In the
 same way Gaussian noise of parameter sigma² makes all Renyi divergences of order alpha at most
 alpha difference² / (2 sigma²), and these add up.
+
+What is proved in docs/proofs/protected-tables.md is tested here.
 """
 
 from collections.abc import Callable

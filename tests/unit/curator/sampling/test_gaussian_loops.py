@@ -1,4 +1,7 @@
-"""The compiled Gaussian sampler against unbounded integers on the same tape, also at words that leave a coin open."""
+"""The compiled Gaussian sampler against unbounded integers on the same tape, also at words that leave a coin open.
+
+What is proved in docs/proofs/discrete-gaussian.md is tested here.
+"""
 
 import ast
 import inspect

@@ -1,4 +1,7 @@
-"""The compiled kernel against unbounded integers on the same tape, at the words where it could go wrong."""
+"""The compiled kernel against unbounded integers on the same tape, at the words where it could go wrong.
+
+What is proved in docs/proofs/discrete-laplace.md is tested here.
+"""
 
 import ast
 import inspect

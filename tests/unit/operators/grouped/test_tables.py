@@ -1,4 +1,7 @@
-"""Tables of grouped values against dense matrices and loops over cells."""
+"""Tables of grouped values against dense matrices and loops over cells.
+
+What is proved in docs/proofs/grouped-tables.md is tested here.
+"""
 
 import tracemalloc
 from itertools import product

@@ -1,4 +1,7 @@
-"""Haar and nominal transforms against dense linear algebra, the paper's examples and brute force over pairs."""
+"""Haar and nominal transforms against dense linear algebra, the paper's examples and brute force over pairs.
+
+What is proved in docs/proofs/wavelets.md is tested here.
+"""
 
 from itertools import combinations, product
 from math import ceil, log2

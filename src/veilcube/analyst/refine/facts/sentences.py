@@ -198,7 +198,8 @@ class _Reader:
         return text
 
     def _here(self) -> str:
-        return repr(self._tokens[self._position][1])
+        text = self._tokens[self._position][1]
+        return repr(text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 3] + "...")
 
     def _check_finite(self, value: _Linear) -> None:
         if not all(map(math.isfinite, (*value.weights.values(), value.constant))):

@@ -4,6 +4,8 @@ Refined answers A X + D c with X = μ + Laplace noise have the mean A μ + D c. 
 by A (μ - μ') + D (c - c'), which is μ - μ' where the refinement is unbiased and the facts hold on both tables. Then
 loss = min{ Σ|v_i|/scale_i : A_S v = shift_S } over the refined coordinates S, a linear program (``least_norm``). Where
 no fact changes (c = c'), v = μ - μ' is allowed, so loss <= epsilon: refining is post-processing.
+
+Proved in docs/proofs/refinement.md.
 """
 
 from collections.abc import Mapping, Sequence

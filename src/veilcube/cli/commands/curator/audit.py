@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from veilcube.auditing import audit as audited
+from veilcube.auditing import OURS, audit as audited
 from veilcube.cli.shared import (
     Delta,
     EpsilonOrNone,
@@ -25,6 +25,7 @@ from veilcube.cli.shared import (
 )
 from veilcube.errors import AuditError, quoted
 from veilcube.privacy import Neighbours
+from veilcube.system import did_you_mean
 
 Mechanism = Callable[..., Any]
 
@@ -32,7 +33,9 @@ Mechanism = Callable[..., Any]
 def audit(
     mechanism: Annotated[
         str,
-        typer.Argument(metavar="MECHANISM", help="A function of a list of records, as FILE.py:FUNCTION."),
+        typer.Argument(
+            metavar="MECHANISM", help="A function of a list of records, as FILE.py:FUNCTION, or one of ours by name."
+        ),
     ],
     epsilon: EpsilonOrNone = None,
     delta: Delta = None,
@@ -44,6 +47,9 @@ def audit(
             "--domain", metavar="JSON", help="The records, as a JSON list; unset, the list DOMAIN of the file."
         ),
     ] = None,
+    max_rows: Annotated[
+        int, typer.Option("--max-rows", metavar="N", help="Of one of ours: how many rows a person has at most.")
+    ] = 1,
     records: Annotated[int, typer.Option("--records", metavar="N", help="How many records a table has at most.")] = 4,
     trials: Annotated[
         int, typer.Option("--trials", metavar="N", help="How often each of the two tables that are tested last is run.")
@@ -59,7 +65,7 @@ def audit(
     """
     if html is not None:
         require_free(html, overwrite=force)
-    function, records_of_file = _load(mechanism)
+    function, records_of_file = (mechanism, None) if mechanism in OURS else _load(mechanism)
     listed = records_of_file if domain is None else _read_domain(domain)
     with progress_bar("Auditing", hidden=as_json) as advance:
         report = audited(
@@ -71,6 +77,7 @@ def audit(
             records,
             trials,
             rho=rho,
+            max_rows=max_rows,
             progress=advance,
         )
     if html is not None:
@@ -100,7 +107,10 @@ def _load(words: str) -> tuple[Mechanism, Sequence[object] | None]:
     file, _, name = words.rpartition(":")
     path = Path(file)
     if not file or path.suffix != ".py":
-        raise AuditError(f"'{quoted(words)}' is no FILE.py:FUNCTION; name one, such as mine.py:noisy_count")
+        raise AuditError(
+            f"'{quoted(words)}' is no FILE.py:FUNCTION, such as mine.py:noisy_count; {did_you_mean(words, OURS)}the "
+            f"mechanisms of veilcube are {', '.join(OURS)}"
+        )
     if not path.is_file():
         raise AuditError(f"there is no file {quoted(file)}; name the file that the function is in")
     spec = importlib.util.spec_from_file_location(path.stem, path)

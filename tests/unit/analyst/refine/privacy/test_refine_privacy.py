@@ -1,4 +1,7 @@
-"""The privacy of refined answers: golden values, densities, brute force, and the sentences about dangerous facts."""
+"""The privacy of refined answers: golden values, densities, brute force, and the sentences about dangerous facts.
+
+What is proved in docs/proofs/refinement.md is tested here.
+"""
 
 import itertools
 
