@@ -1,9 +1,12 @@
 """Workloads: many count queries at once, kept as arrays so that a million of them are one vectorised call."""
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from itertools import combinations
 from math import prod
 from numbers import Integral
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from veilcube import query as door
 from veilcube.errors import QueryError
 from veilcube.query.predicate import Query, read_query
+from veilcube.query.weights import read_lines, read_weights
 from veilcube.schema import Grouping, Region, Schema, read_groupings, require_schema
-from veilcube.system import read_whole, require_memory, show
+from veilcube.system import Floats, read_whole, require_memory, show
 
 MAX_QUERIES = 50_000_000
 # Low and high index of every attribute, and what is made on the way to them.
@@ -20,6 +24,8 @@ BYTES_PER_END = 48
 WAYS_OUT = "ask for fewer queries, for example by random_ranges"
 # A group is a mask over its attribute; beyond this they would fill the memory.
 MOST_CELLS_OF_GROUPS = 200_000_000
+# How a workload was made, where a word and a few numbers make it again: ("prefixes",), ("random ranges", 2000, 0).
+Recipe: TypeAlias = tuple[str | int, ...]
 
 
 class Workload:
@@ -27,7 +33,8 @@ class Workload:
 
     Queries that are blocks of cells live in ``low`` and ``high``, inclusive cell indices of shape (queries,
     attributes). Others (sets with gaps, OR) also stand in ``regions`` under their position, and their row of ``low``
-    and ``high`` is their bounding block.
+    and ``high`` is their bounding block. ``weights`` say how much each query matters to whoever plans: one of weight 3
+    counts as three of weight 1 in expected errors and in what is chosen. Answers have nothing to do with them.
 
     >>> from veilcube.schema import Nominal, Ordinal
     >>> schema = Schema([Ordinal("age", 17, 90), Nominal("sex", ["Female", "Male"])])
@@ -35,7 +42,7 @@ class Workload:
     [[13, 0], [0, 0]]
     """
 
-    def __init__(self, schema: Schema, queries: Sequence[Query]) -> None:
+    def __init__(self, schema: Schema, queries: Sequence[Query], weights: Sequence[float] | None = None) -> None:
         require_schema(schema, "a workload")
         if isinstance(queries, str | Mapping) or not isinstance(queries, Sequence):
             raise QueryError("a workload is a list of queries; put a single one into a list")
@@ -49,16 +56,23 @@ class Workload:
                 irregular[row] = region
                 block = _bounding_block(region)
             low[row], high[row] = block
-        self._keep(schema, low, high, irregular)
+        self._keep(schema, low, high, irregular, read_weights(weights, len(low)))
 
     def _keep(
-        self, schema: Schema, low: NDArray[np.int64], high: NDArray[np.int64], regions: Mapping[int, Region]
+        self,
+        schema: Schema,
+        low: NDArray[np.int64],
+        high: NDArray[np.int64],
+        regions: Mapping[int, Region],
+        weights: Floats | None = None,
+        recipe: Recipe | None = None,
     ) -> None:
         if len(low) == 0:
             raise QueryError("a workload needs at least one query")
         low.setflags(write=False)
         high.setflags(write=False)
         self._schema, self._low, self._high, self._regions = schema, low, high, dict(regions)
+        self._weights, self._recipe = weights, recipe
 
     @property
     def schema(self) -> Schema:
@@ -80,6 +94,46 @@ class Workload:
         """The queries that are not blocks of cells, by position."""
         return self._regions
 
+    @property
+    def is_weighted(self) -> bool:
+        """Whether some queries matter more than others."""
+        return self._weights is not None
+
+    @property
+    def weights(self) -> Floats:
+        """How much each query matters, in a scale of mean 1."""
+        return np.ones(len(self)) if self._weights is None else self._weights
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """What it can be made from again; None for queries that were named one by one."""
+        return self._recipe
+
+    @property
+    def words(self) -> str:
+        """What it asks, in few words."""
+        made = None if self._recipe is None else str(self._recipe[0])
+        what = {"marginals": "cells of marginals", None: "query" if len(self) == 1 else "queries"}.get(made, made)
+        return f"{len(self):,} {what}"
+
+    def mean(self, values: Floats) -> float:
+        """Return the mean of a number for each query, each with its weight."""
+        return float(values.mean() if self._weights is None else (self._weights * values).mean())
+
+    def digest(self) -> bytes:
+        """Return what tells workloads apart that ask for other cells or weigh them otherwise."""
+        found = sha256(repr((self._schema.shape, len(self))).encode())
+        found.update(np.ascontiguousarray(self._low).data)
+        found.update(np.ascontiguousarray(self._high).data)
+        for row, region in sorted(self._regions.items()):
+            found.update(repr((row, len(region.boxes))).encode())
+            for box in region.boxes:
+                for axis in range(len(box.shape)):
+                    found.update(np.packbits(box.mask(axis)).data)
+        if self._weights is not None:
+            found.update(np.ascontiguousarray(self._weights).data)
+        return found.digest()
+
     def __len__(self) -> int:
         return len(self._low)
 
@@ -87,7 +141,9 @@ class Workload:
         return f"Workload({len(self):,} queries over {', '.join(self._schema.names)})"
 
     @classmethod
-    def ranges(cls, schema: Schema, low: ArrayLike, high: ArrayLike) -> "Workload":
+    def ranges(
+        cls, schema: Schema, low: ArrayLike, high: ArrayLike, weights: Sequence[float] | None = None
+    ) -> "Workload":
         """Build from inclusive cell indices, arrays of shape (queries, attributes)."""
         require_schema(schema, "a workload")
         lows, highs = _index_array(low, schema), _index_array(high, schema)
@@ -98,7 +154,13 @@ class Workload:
         if (lows < 0).any() or (highs >= np.array(schema.shape)).any():
             raise QueryError(f"a range leaves the cube, whose shape is {schema.shape}; indices start at 0")
         workload = cls.__new__(cls)
-        workload._keep(schema, lows, highs, {})
+        workload._keep(schema, lows, highs, {}, read_weights(weights, len(lows)))
+        return workload
+
+    def made_by(self, *recipe: str | int) -> "Workload":
+        """Return the same workload with what it can be made from again."""
+        workload = type(self).__new__(type(self))
+        workload._keep(self._schema, self._low, self._high, self._regions, self._weights, recipe)
         return workload
 
     @classmethod
@@ -106,7 +168,7 @@ class Workload:
         """Build every query that counts all cells up to one cell, on all attributes at once."""
         _limit(require_schema(schema, "a workload").cells, schema)
         high = np.indices(schema.shape).reshape(len(schema), -1).T
-        return cls.ranges(schema, np.zeros_like(high), high)
+        return cls.ranges(schema, np.zeros_like(high), high).made_by("prefixes")
 
     @classmethod
     def random_ranges(cls, schema: Schema, n: int, seed: int) -> "Workload":
@@ -117,7 +179,7 @@ class Workload:
         sizes = np.array(schema.shape)
         lengths = generator.integers(1, sizes, size=(n, len(schema)), endpoint=True)
         low = generator.integers(0, sizes - lengths, endpoint=True)
-        return cls.ranges(schema, low, low + lengths - 1)
+        return cls.ranges(schema, low, low + lengths - 1).made_by("random ranges", int(n), int(seed))
 
     @classmethod
     def marginals(cls, schema: Schema, k: int) -> "Workload":
@@ -128,19 +190,32 @@ class Workload:
         chosen = list(combinations(range(len(schema)), k))
         _limit(sum(prod(schema.shape[axis] for axis in axes) for axes in chosen), schema)
         lows, highs = zip(*(_marginal_blocks(schema, axes) for axes in chosen), strict=True)
-        return cls.ranges(schema, np.concatenate(lows), np.concatenate(highs))
+        return cls.ranges(schema, np.concatenate(lows), np.concatenate(highs)).made_by("marginals", int(k))
 
     @classmethod
-    def from_sql(cls, schema: Schema, texts: Sequence[str]) -> "Workload":
-        """Build from SQL texts; one with GROUP BY adds a query per group."""
+    def from_sql(cls, schema: Schema, texts: Sequence[str], weights: Sequence[float] | None = None) -> "Workload":
+        """Build from SQL texts; one with GROUP BY adds a query per group, each with the weight of the text."""
         require_schema(schema, "a workload")
         if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(one, str) for one in texts):
             raise QueryError("from_sql takes a list of SQL texts; put a single one into a list")
         regions: list[Region] = []
-        for text in texts:
+        of_each: list[float] = []
+        given = read_weights(weights, len(texts))
+        for row, text in enumerate(texts):
             parsed = door.read_sql(schema, text)  # by the door, since the parser takes long to load
-            regions += grouped_regions(schema, parsed.region, parsed.group_by)
-        return cls(schema, regions)
+            found = grouped_regions(schema, parsed.region, parsed.group_by)
+            regions += found
+            of_each += [] if given is None else [float(given[row])] * len(found)
+        return cls(schema, regions, of_each or None)
+
+    @classmethod
+    def from_file(cls, schema: Schema, path: str | Path) -> "Workload":
+        """Read a file with a line of SQL for each query; a line may begin with its weight, as in ``3 * age >= 65``.
+
+        Empty lines and lines that begin with ``--`` are skipped.
+        """
+        texts, weights = read_lines(path)
+        return cls.from_sql(schema, texts, weights)
 
 
 def grouped_regions(schema: Schema, region: Region, group_by: Sequence[str]) -> list[Region]:

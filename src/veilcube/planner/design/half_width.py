@@ -37,12 +37,12 @@ def mean_variance(operator: Operator, workload: Workload) -> float:
     """Return the mean variance of the answers, in units of the noise's; remembered for cubes that are not large."""
     if prod(operator.cell_shape) <= MOST_CELLS_REMEMBERED and isinstance(operator, Hashable):
         return _remembered_mean(operator, workload)
-    return float(answer_variances(operator, workload).mean())
+    return workload.mean(answer_variances(operator, workload))
 
 
 @lru_cache(maxsize=256)
 def _remembered_mean(operator: Operator, workload: Workload) -> float:
-    return float(answer_variances(operator, workload).mean())
+    return workload.mean(answer_variances(operator, workload))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +50,10 @@ class AnswerNoise:
     """The noise of the least-squares answers to a workload, at any scale.
 
     ``blocks`` are the moments of the noise weights of the queries that are blocks of cells, and ``regions`` those of
-    each of the others.
+    each of the others; ``workload`` says how much each query matters.
     """
 
+    workload: Workload
     is_block: NDArray[np.bool_]
     blocks: Moments
     regions: Mapping[int, Moments]
@@ -65,7 +66,7 @@ class AnswerNoise:
             raise PlanError("the strategy does not tell the noise of its answers, so their intervals are not known")
         blocks = answers.moments_of_rectangles(workload.low[is_block], workload.high[is_block])
         regions = {row: answers.moments_of_region(region) for row, region in workload.regions.items()}
-        return cls(is_block, blocks, regions)
+        return cls(workload, is_block, blocks, regions)
 
     def half_widths(self, noise: Noise, confidence: float) -> Floats:
         """Return half the width of each answer's interval under noise of this law."""
@@ -74,6 +75,15 @@ class AnswerNoise:
         for row, moments in self.regions.items():
             widths[row] = _widths(noise, moments, confidence)
         return widths
+
+    def half_width(self, noise: Noise, confidence: float) -> float:
+        """Return the root mean square of these, each with the weight of its query."""
+        return root_mean_square(self.workload, self.half_widths(noise, confidence))
+
+
+def root_mean_square(workload: Workload, values: Floats) -> float:
+    """Return the root of the mean square over a workload, each query with its weight."""
+    return float(np.sqrt(workload.mean(np.square(values))))
 
 
 def _widths(noise: Noise, moments: Moments, confidence: float) -> Floats:
@@ -116,7 +126,7 @@ def smallest_epsilon(
             noise = noise_at(epsilon)
         except PrivacyError:
             return inf
-        return float(np.sqrt(np.mean(np.square(answers.half_widths(noise, confidence)))))
+        return answers.half_width(noise, confidence)
 
     largest = Fraction(LARGEST_PLANNED_EPSILON)
     possible = reached(largest)

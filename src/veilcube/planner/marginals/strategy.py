@@ -100,7 +100,9 @@ class Marginals(MeasuredOnce):
         """Return the strategy with its multipliers chosen for a workload, and for the price of a family of noise."""
         if self.multipliers is not None or (self.tables is None and self.k > len(schema)):
             return self
-        lengths, times = np.unique(np.maximum(workload.high - workload.low + 1, 0), axis=0, return_counts=True)
+        asked = np.maximum(workload.high - workload.low + 1, 0)
+        lengths, which = np.unique(asked, axis=0, return_inverse=True)
+        times = np.bincount(which.ravel(), workload.weights)
         return self._best(schema, lengths.astype(np.float64), times / times.sum(), family)
 
     def natural_workload(self, schema: Schema) -> Workload:

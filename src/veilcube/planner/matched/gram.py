@@ -173,10 +173,11 @@ class WorkloadBlocks:
     """A workload as blocks of cells, each a product of one set per axis.
 
     A query that is no block is several: the search then minimises the sum of their errors, a stand-in for the query's
-    own, which the plan computes exactly.
+    own, which the plan computes exactly. ``weights`` are those of the blocks' queries.
     """
 
     axes: tuple[AxisQueries, ...]
+    weights: Floats
 
     @classmethod
     def of(cls, workload: Workload) -> "WorkloadBlocks":
@@ -201,7 +202,8 @@ class WorkloadBlocks:
                     np.concatenate([np.full(np.count_nonzero(regular), -1), set_of]).astype(np.int64),
                 )
             )
-        return cls(tuple(axes))
+        of_boxes = [workload.weights[row] for row, region in workload.regions.items() for _ in region.boxes]
+        return cls(tuple(axes), np.concatenate([workload.weights[regular], np.array(of_boxes, dtype=np.float64)]))
 
     def __len__(self) -> int:
         return len(self.axes[0].low)

@@ -7,7 +7,6 @@ is rounded to whole numbers, for measurements must be whole.
 """
 
 from dataclasses import dataclass
-from hashlib import sha256
 from math import prod
 
 import numpy as np
@@ -97,15 +96,7 @@ def matched_strategies(schema: Schema, workload: Workload, family: Family = "lap
 
 def _digest(workload: Workload, family: Family) -> bytes:
     """Return what tells workloads apart that ask for other cells; a digest, for a workload may be large."""
-    digest = sha256(repr((workload.schema.shape, len(workload), family)).encode())
-    digest.update(np.ascontiguousarray(workload.low).data)
-    digest.update(np.ascontiguousarray(workload.high).data)
-    for row, region in sorted(workload.regions.items()):
-        digest.update(repr((row, len(region.boxes))).encode())
-        for box in region.boxes:
-            for axis in range(len(box.shape)):
-                digest.update(np.packbits(box.mask(axis)).data)
-    return digest.digest()
+    return workload.digest() + family.encode()
 
 
 def _search_product(workload: Workload, family: Family) -> Matched:
@@ -120,7 +111,7 @@ def _search_product(workload: Workload, family: Family) -> Matched:
     for number in range(rounds):
         for i, queries in enumerate(blocks.axes):
             if queries.size > 1:
-                others = prod((variances[j] for j in range(len(variances)) if j != i), start=np.ones(len(blocks)))
+                others = prod((variances[j] for j in range(len(variances)) if j != i), start=blocks.weights)
                 designs[i] = _improve(designs[i], queries, others, first=number == 0)
                 variances[i] = queries.variances(round_design(designs[i], LARGEST_COLUMN_SUM), family)
     matched = sum(design.shared > 0 for design in designs)

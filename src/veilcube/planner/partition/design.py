@@ -82,7 +82,7 @@ class AdaptiveDesign:
 
     def mean_variance(self, plan: Planned, workload: Workload) -> float:
         """Return the mean of these variances."""
-        return float(self.variances(plan, workload).mean())
+        return workload.mean(self.variances(plan, workload))
 
     def half_widths(self, plan: Planned, workload: Workload, confidence: float) -> Floats:
         """Return half the width of the interval of each least-squares answer."""
@@ -222,12 +222,13 @@ def best_design(
 ) -> tuple[Fraction, tuple[int, ...]]:
     """Return the division of the budget and the blocks with the least mean variance over a workload."""
     low, high = workload.low[:MOST_QUERIES], workload.high[:MOST_QUERIES]
+    weights = workload.weights[:MOST_QUERIES]
     grids = [parts] if parts is not None else list(_grids(schema.shape))
     splits = SPLITS[family] if split is None else (split,)
 
     def error(choice: tuple[Fraction, tuple[int, ...]]) -> float:
         operator = planned_operator(schema, *choice)
-        variance = float(operator.variance_of_rectangles(low, high).mean())
+        variance = float((weights * operator.variance_of_rectangles(low, high)).mean())
         if family == "gaussian":
             return variance * float(operator.sensitivity_l2_squared("add-remove"))
         return variance * float(operator.sensitivity("add-remove")) ** 2

@@ -38,22 +38,25 @@ WORTH_A_ROUND = 1e-3
 class QuerySample:
     """The queries that guide a search: all, or a fixed random sample of them. Equal samples have equal digests.
 
-    A query that is not one block of cells is taken for the blocks that it consists of.
+    A query that is not one block of cells is taken for the blocks that it consists of, each with its weight.
     """
 
     def __init__(self, workload: Workload) -> None:
         is_block = np.all(workload.high >= workload.low, axis=1)
         is_block &= ~np.isin(np.arange(len(workload)), list(workload.regions))
-        low, high = workload.low[is_block], workload.high[is_block]
+        low, high, weights = workload.low[is_block], workload.high[is_block], workload.weights[is_block]
         self.of = len(workload)
         if len(low) > MOST_QUERIES:
             chosen = np.sort(np.random.default_rng(0).choice(len(low), MOST_QUERIES, replace=False))
-            low, high = low[chosen], high[chosen]
-        pieces = [_blocks_of(region) for region in list(workload.regions.values())[:MOST_QUERIES]]
+            low, high, weights = low[chosen], high[chosen], weights[chosen]
+        rows = list(workload.regions)[:MOST_QUERIES]
+        pieces = [_blocks_of(workload.regions[row]) for row in rows]
+        of_pieces = [np.full(len(piece[0]), workload.weights[row]) for row, piece in zip(rows, pieces, strict=True)]
         self.used = len(low) + len(pieces)
         self.low = np.concatenate([low, *(piece[0] for piece in pieces)])
         self.high = np.concatenate([high, *(piece[1] for piece in pieces)])
-        numbers = np.array([self.of, self.used]).tobytes()
+        self.weights = np.concatenate([weights, *of_pieces])
+        numbers = np.array([self.of, self.used]).tobytes() + self.weights.tobytes()
         self._digest = sha256(numbers + self.low.tobytes() + self.high.tobytes()).digest()
 
     def __eq__(self, other: object) -> bool:
@@ -105,14 +108,14 @@ def search_trees(schema: Schema, wishes: tuple[Wish, ...], queries: QuerySample,
     chosen = [axis.start() for axis in axes]
     tried = 0
     if len(queries) and any(axis.is_searched for axis in axes):
-        chosen, tried = _descend(axes, chosen)
-    rounded = _round(axes, chosen)
+        chosen, tried = _descend(axes, chosen, queries.weights)
+    rounded = _round(axes, chosen, queries.weights)
     return Found(tuple(rounded), _sentence(axes, tried, queries, family))
 
 
-def _descend(axes: Sequence[AxisSearch], chosen: list[Option]) -> tuple[list[Option], int]:
+def _descend(axes: Sequence[AxisSearch], chosen: list[Option], weights: Floats) -> tuple[list[Option], int]:
     """Go round the attributes, each against the others as they are, until a round gains next to nothing."""
-    factors = [_per_query(axis, option) for axis, option in zip(axes, chosen, strict=True)]
+    factors = [*(_per_query(axis, option) for axis, option in zip(axes, chosen, strict=True)), weights]
     kept: list[list[Option]] = [[] for _ in axes]
     tried, last = 0, np.inf
     for turn in range(MOST_ROUNDS):
@@ -133,8 +136,8 @@ def _descend(axes: Sequence[AxisSearch], chosen: list[Option]) -> tuple[list[Opt
     return chosen, tried
 
 
-def _round(axes: Sequence[AxisSearch], chosen: Sequence[Option]) -> list[AxisTree]:
-    factors = [_per_query(axis, option) for axis, option in zip(axes, chosen, strict=True)]
+def _round(axes: Sequence[AxisSearch], chosen: Sequence[Option], weights: Floats) -> list[AxisTree]:
+    factors = [*(_per_query(axis, option) for axis, option in zip(axes, chosen, strict=True)), weights]
     rounded = []
     for position, (axis, option) in enumerate(zip(axes, chosen, strict=True)):
         tree, variances = axis.round(option, _others(factors, position))
@@ -148,9 +151,8 @@ def _per_query(axis: AxisSearch, option: Option) -> Floats:
 
 
 def _others(factors: Sequence[Floats], position: int) -> Floats:
-    """Return the product of the variances of all attributes but one."""
-    rest = [factor for place, factor in enumerate(factors) if place != position]
-    product: Floats = np.prod(rest, axis=0) if rest else np.ones_like(factors[0])
+    """Return the product of the variances of all attributes but one, and of the weights, which stand last."""
+    product: Floats = np.prod([factor for place, factor in enumerate(factors) if place != position], axis=0)
     return product
 
 

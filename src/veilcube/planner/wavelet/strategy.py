@@ -180,11 +180,13 @@ class _Errors:
         self._blocks[list(workload.regions)] = False
         self._low, self._high = workload.low[self._blocks], workload.high[self._blocks]
         self._regions = list(workload.regions.values())
+        weights = workload.weights
+        self._weights = [weights[self._blocks], *(weights[row] for row in workload.regions)]
         self._known: dict[tuple[int, int], _AxisFactors] = {}
 
     def mean(self, axes: Sequence[AxisOperator]) -> float | None:
         """Return the mean variance under noise that is scaled to the columns' norm; None if that is too large."""
-        norm, squared, factors = 1, 1, [np.ones(len(self._low)), *(np.ones(()) for _ in self._regions)]
+        norm, squared, factors = 1, 1, self._weights
         for place, axis in enumerate(axes):
             own = self._factors(place, axis)
             norm, squared = norm * own.norm, squared * own.squared
