@@ -1,9 +1,4 @@
-from .candidates import (
-    LARGEST_CUBE_COUNTED as LARGEST_CUBE_COUNTED,
-    fitting_strategy as fitting_strategy,
-    named_strategy as named_strategy,
-    takes_grouped_tables as takes_grouped_tables,
-)
+from .choosing import choose as choose
 from .comparison import Candidate as Candidate
 from .design import (
     FAMILIES as FAMILIES,
@@ -17,6 +12,7 @@ from .design import (
     Spending as Spending,
     Strategy as Strategy,
 )
+from .fitting import LARGEST_CUBE_COUNTED as LARGEST_CUBE_COUNTED, has_room_for_cube as has_room_for_cube
 from .grouped import (
     FirstLook as FirstLook,
     GroupedDesign as GroupedDesign,
@@ -24,15 +20,17 @@ from .grouped import (
     are_cells_full as are_cells_full,
     choose_tables as choose_tables,
 )
+from .keeping import Comparison as Comparison, compare_with as compare_with
 from .marginals import Marginals as Marginals
-from .partition import Adaptive as Adaptive, AdaptiveDesign as AdaptiveDesign, KdTree as KdTree
-from .planning import (
-    DEFAULT_EPSILON as DEFAULT_EPSILON,
-    Plan as Plan,
-    choose as choose,
-    make_plan as make_plan,
-    plan as plan,
+from .naming import (
+    OPTIONS as OPTIONS,
+    StrategyLike as StrategyLike,
+    named_strategy as named_strategy,
+    read_strategy_file as read_strategy_file,
 )
+from .partition import Adaptive as Adaptive, AdaptiveDesign as AdaptiveDesign, KdTree as KdTree
+from .planned import Plan as Plan
+from .planning import DEFAULT_EPSILON as DEFAULT_EPSILON, make_plan as make_plan, plan as plan
 from .quantiles import (
     QuantileChoice as QuantileChoice,
     QuantileMethod as QuantileMethod,

@@ -1,7 +1,7 @@
 """Which strategies are compared: those that a user's word allows, with every choice made for the workload."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
@@ -9,18 +9,16 @@ from math import prod
 import numpy as np
 
 from veilcube.errors import PlanError
-from veilcube.operators import LARGEST_MATCHED, Operator, require_few_tables
-from veilcube.planner.design import Family, Identity, MeasuredOnce, Strategy, default_workload
+from veilcube.operators import LARGEST_MATCHED, require_few_tables
+from veilcube.planner.design import Family, Identity, Strategy
+from veilcube.planner.fitting import LARGEST_CUBE_COUNTED, LEAST_ATTRIBUTES, has_room_for_cube
 from veilcube.planner.grouped import GroupedTables, looks_at_rows
 from veilcube.planner.marginals import Marginals
 from veilcube.planner.matched import matched_strategies
-from veilcube.planner.partition import Adaptive, KdTree
 from veilcube.planner.staged import can_stage, has_like_neighbours
 from veilcube.planner.tree import MOST_CELLS_TO_SEARCH, Tree
-from veilcube.planner.wavelet import Wavelet
 from veilcube.query import Workload
 from veilcube.schema import Nominal, Schema
-from veilcube.system import did_you_mean
 
 # Fan-outs that are shown beside the tree that the search finds.
 FANOUTS: Mapping[Family, tuple[int, ...]] = {"laplace": (4, 8, 16), "gaussian": (2, 4, 8)}
@@ -28,79 +26,8 @@ FANOUTS: Mapping[Family, tuple[int, ...]] = {"laplace": (4, 8, 16), "gaussian": 
 MOST_PER_CELL = 4
 ALWAYS_AFFORDABLE = 2**22
 MOST_QUERIES_TO_MATCH = 200_000
-# From so many attributes on, questions are about few of them at a time, and tables of few tell more than trees.
-LEAST_ATTRIBUTES = 3
-# Cubes beyond this are not counted for "auto": rows are listed instead.
-LARGEST_CUBE_COUNTED = 2**24
-# Eight tebibytes of counts.
-LARGEST_CUBE = 2**40
 LEAST_CELLS_TO_REFINE, MOST_CELLS_TO_REFINE = 2**6, 2**16
 _FLAT_UP_TO = (1, 2, 4, 8, 16, 64)
-
-
-@dataclass(frozen=True)
-class _Matching(MeasuredOnce):
-    """The wish for whatever strategy is best matched to the questions."""
-
-    name: str = "matched"
-
-    def operator(self, schema: Schema) -> Operator:
-        """Return the map that is matched to the default questions."""
-        return self.resolve(schema, default_workload(schema)).operator(schema)
-
-    def resolve(self, schema: Schema, workload: Workload, family: Family = "laplace") -> Strategy:
-        """Return the strategy that is matched to the questions."""
-        return matched_strategies(schema, workload, family)[0]
-
-    def candidates(self, schema: Schema, workload: Workload, family: Family = "laplace") -> tuple[Strategy, ...]:
-        """Return the strategy that is matched to the questions."""
-        return (self.resolve(schema, workload, family),)
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the plain data that describes it."""
-        return {"name": self.name}
-
-
-_NAMED: Mapping[str, Callable[[], Strategy]] = {
-    "identity": Identity,
-    "tree": lambda: Tree(refine=False),
-    "staged tree": Tree,
-    "marginals": Marginals,
-    "matched": _Matching,
-    "wavelet": Wavelet,
-    "adaptive": Adaptive,
-    "kd tree": KdTree,
-    "grouped tables": GroupedTables,
-}
-
-
-# What a staged tree was called before; programs that say so go on.
-_EARLIER_WORDS = {"refined tree": "staged tree"}
-
-
-def named_strategy(strategy: "Strategy | str") -> Strategy | None:
-    """Return the strategy that a user means; None for ``"auto"``, which allows all."""
-    if isinstance(strategy, str):
-        name = _EARLIER_WORDS.get(strategy, strategy)
-        if name != "auto" and name not in _NAMED:
-            hint = did_you_mean(strategy, _NAMED)
-            raise PlanError(f"the strategy '{strategy}' is not known; {hint}use 'auto' or one of {', '.join(_NAMED)}")
-        return None if name == "auto" else _NAMED[name]()
-    if isinstance(strategy, type) or not hasattr(strategy, "operator"):
-        raise PlanError("a strategy is 'auto', a name, or an object such as veilcube.Identity()")
-    return strategy
-
-
-def fitting_strategy(wish: Strategy | None, schema: Schema) -> Strategy | None:
-    """Return what is wished for, or for a cube that nobody can hold the only strategy that does not need it."""
-    if schema.cells <= LARGEST_CUBE or (wish is not None and wish.counts_tables):
-        return wish
-    if wish is None:
-        return GroupedTables() if len(schema) >= LEAST_ATTRIBUTES else Marginals(k=min(2, len(schema)))
-    raise PlanError(
-        f"the cube has {schema.cells:,} cells, more than any machine can count; use strategy='grouped tables' or "
-        "'marginals', or coarser bins and fewer attributes"
-    )
 
 
 def takes_grouped_tables(schema: Schema, *, is_given: bool) -> bool:
@@ -109,7 +36,13 @@ def takes_grouped_tables(schema: Schema, *, is_given: bool) -> bool:
 
 
 def candidates_for(
-    strategy: Strategy | None, schema: Schema, workload: Workload, family: Family, *, is_given: bool
+    strategy: Strategy | None,
+    schema: Schema,
+    workload: Workload,
+    family: Family,
+    *,
+    is_given: bool,
+    has_cube: bool = False,
 ) -> tuple[Strategy, ...]:
     """Return the strategies to compare; without a choice all that suit, marginals only if the workload was given.
 
@@ -118,7 +51,7 @@ def candidates_for(
     """
     if strategy is not None:
         return strategy.candidates(schema, workload, family)
-    if takes_grouped_tables(schema, is_given=is_given):
+    if takes_grouped_tables(schema, is_given=is_given) or not (has_cube or has_room_for_cube(schema)):
         found = GroupedTables(full_cells=looks_at_rows(schema)).candidates(schema, workload, family)
         return (*found, *_marginals(schema, workload, family)) if is_given else found
     return _all_candidates(schema, workload, family, is_given)

@@ -30,7 +30,8 @@ import numpy as np
 
 from veilcube.errors import PlanError, QueryError
 from veilcube.laws import widest_deviations
-from veilcube.planner.planning import Plan, plan
+from veilcube.planner.planned import Plan
+from veilcube.planner.planning import plan
 from veilcube.planner.staged import can_stage
 from veilcube.planner.tree import Tree
 from veilcube.privacy import (

@@ -142,7 +142,7 @@ class Workload:
 
     @classmethod
     def ranges(
-        cls, schema: Schema, low: ArrayLike, high: ArrayLike, weights: Sequence[float] | None = None
+        cls, schema: Schema, low: ArrayLike, high: ArrayLike, *, weights: Sequence[float] | None = None
     ) -> "Workload":
         """Build from inclusive cell indices, arrays of shape (queries, attributes)."""
         require_schema(schema, "a workload")

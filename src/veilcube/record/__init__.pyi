@@ -28,3 +28,4 @@ from .questions import (
 )
 from .record import ReleaseRecord as ReleaseRecord
 from .sharpening import drop_superseded as drop_superseded
+from .strict_json import dump_json as dump_json, parse_json as parse_json

@@ -16,7 +16,7 @@ from .grouping import (
 )
 from .hierarchy import Hierarchy as Hierarchy, Node as Node
 from .region import Box as Box, Region as Region
-from .schema import Schema as Schema, require_schema as require_schema
+from .schema import Schema as Schema, read_toml as read_toml, require_schema as require_schema
 from .showing import (
     attributes_as_html as attributes_as_html,
     first_of as first_of,

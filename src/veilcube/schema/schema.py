@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import tomli_w
 
-from veilcube.errors import QueryError, SchemaError, quoted
+from veilcube.errors import QueryError, SchemaError, VeilcubeError, quoted
 from veilcube.schema.attribute import Attribute, Mask, read_attribute
 from veilcube.schema.impossible import boxes_of, read_impossible
 from veilcube.schema.showing import attributes_as_html
@@ -23,23 +23,25 @@ from veilcube.system import did_you_mean, read_path, read_text_file
 MAX_BYTES = 16 * 2**20
 
 
-def read_toml(path: str | Path) -> dict[str, object]:
-    """Return the content of a schema file as plain data, dates as ISO texts."""
-    path = read_path(path, "the path of a schema file", SchemaError)
+def read_toml(
+    path: str | Path, what: str = "schema file", error: type[VeilcubeError] = SchemaError
+) -> dict[str, object]:
+    """Return the content of a schema file, or of another file of TOML, as plain data, dates as ISO texts."""
+    path = read_path(path, f"the path of a {what}", error)
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise SchemaError(f"the schema file {path} is larger than {MAX_BYTES // 2**20} MiB")
+            raise error(f"the {what} {path} is larger than {MAX_BYTES // 2**20} MiB")
         text = read_text_file(path)
     except OSError as problem:
-        raise SchemaError(f"cannot read the schema file {path}: {problem.strerror}; check the path") from problem
+        raise error(f"cannot read the {what} {path}: {problem.strerror}; check the path") from problem
     except UnicodeDecodeError as problem:
-        raise SchemaError(f"the schema file {path} is not UTF-8 text") from problem
+        raise error(f"the {what} {path} is not UTF-8 text") from problem
     try:
         return {key: _plain(value) for key, value in tomllib.loads(text).items()}
     except RecursionError:
-        raise SchemaError(f"the schema file {path} is nested too deeply") from None
+        raise error(f"the {what} {path} is nested too deeply") from None
     except tomllib.TOMLDecodeError as problem:
-        raise SchemaError(f"the schema file {path} is not valid TOML: {problem}") from problem
+        raise error(f"the {what} {path} is not valid TOML: {problem}") from problem
 
 
 def _plain(value: object) -> object:

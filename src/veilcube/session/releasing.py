@@ -34,11 +34,10 @@ from veilcube.planner import (
     DEFAULT_EPSILON,
     LARGEST_CUBE_COUNTED,
     Plan,
-    Strategy,
-    fitting_strategy,
+    StrategyLike,
+    has_room_for_cube,
     make_plan,
     named_strategy,
-    takes_grouped_tables,
 )
 from veilcube.privacy import (
     Currency,
@@ -69,7 +68,7 @@ Counted: TypeAlias = Cube | Tally | RowList
 def release(
     source: object,
     epsilon: EpsilonLike | None = None,
-    strategy: Strategy | str | None = None,
+    strategy: StrategyLike | None = None,
     neighbours: str | None = None,
     ledger: Ledger | str | None = None,
     dataset: str | None = None,
@@ -111,18 +110,18 @@ def release(
     if plan is not None:
         _refuse_a_waste_of_rho(account, plan)
     read_progress(progress, TableError)
+    if plan is not None and not isinstance(source, Cube):
+        schema = plan.schema if schema is None else schema
+        if person is None and max_rows is None:
+            person, max_rows = plan.unit.column, plan.unit.max_rows if plan.unit.kind == "person" else None
     named = Source.read(source, schema, person, max_rows, table, max_groups)
     wish.bins(named.unit)
     promise = promise_for(account if plan is None else None, epsilon, delta, rho)
     wishes = (plan, promise, strategy, neighbours, workload)
-    counted: Counted
+    chosen = _plan_for(named.schema, named.unit, *wishes, has_cube=named.is_cube)
     _log.info("reading the table under the schema %s of %s", named.schema.fingerprint(), ", ".join(named.schema.names))
-    if not named.is_cube and _counts_tables(plan, strategy, named.schema, is_given=workload is not None):
-        chosen = _plan_for(named.schema, named.unit, *wishes)
-        counted = _count_for(chosen, named, progress)
-    else:
-        counted = named.count(progress)
-        chosen = _plan_for(named.schema, named.unit, *wishes)
+    takes_tables = not named.is_cube and chosen.strategy.counts_tables
+    counted: Counted = _count_for(chosen, named, progress) if takes_tables else named.count(progress)
     return _measure(counted, chosen, account, analyst, told, wish)
 
 
@@ -200,18 +199,12 @@ def _out_of_memory(account: tuple[Ledger, str] | None) -> str:
     return f"memory ran out while the noise was drawn, so there is no release{charged}; free some before the next one"
 
 
-def _counts_tables(plan: Plan | None, strategy: Strategy | str | None, schema: Schema, *, is_given: bool) -> bool:
-    """Return whether tables of attributes are all that needs to be counted, so that the cube may have any size."""
-    wish = plan.strategy if plan is not None else named_strategy(strategy or "auto")
-    fitting = fitting_strategy(wish, schema)
-    return takes_grouped_tables(schema, is_given=is_given) if fitting is None else fitting.counts_tables
-
-
 def _count_for(chosen: Plan, named: Source, progress: Progress | None) -> Counted:
     """Count what a plan measures: its tables, or the cube, or where that would be too large the rows."""
     if chosen.design.tables is not None:
         return named.count_tables(chosen.design.tables, progress)
-    return named.count(progress) if chosen.schema.cells <= LARGEST_CUBE_COUNTED else named.list_rows(progress)
+    is_small = chosen.schema.cells <= LARGEST_CUBE_COUNTED and has_room_for_cube(chosen.schema)
+    return named.count(progress) if is_small else named.list_rows(progress)
 
 
 def _record(
@@ -227,19 +220,24 @@ def _plan_for(
     unit: PrivacyUnit,
     ready: Plan | None,
     promise: Promise | None,
-    strategy: Strategy | str | None,
+    strategy: StrategyLike | None,
     neighbours: str | None,
     workload: Workload | None,
+    *,
+    has_cube: bool,
 ) -> Plan:
     if ready is None:
         relation, wanted = Neighbours.read(neighbours or "add-remove"), promise or Promise.read(DEFAULT_EPSILON)
-        return make_plan(schema, wanted, strategy or "auto", workload, relation, unit)
+        return make_plan(schema, wanted, strategy or "auto", workload, relation, unit, has_cube=has_cube)
     same_price = promise is None or promise == ready.promise
-    same_strategy = strategy in (None, "auto", ready.strategy, ready.strategy.name)
+    wish = None if strategy is None else named_strategy(strategy)
+    same_strategy = wish is None or wish == ready.strategy or strategy == ready.strategy.name
     if not same_price or not same_strategy or neighbours not in (None, str(ready.neighbours)):
         raise PlanError(
             "the plan has another epsilon, delta, rho, strategy or neighbours than are given beside it; leave those out"
         )
+    if workload is not None and workload.digest() != ready.workload.digest():
+        raise PlanError("the plan was made for other questions than the workload beside it; leave the workload out")
     if ready.schema != schema:
         raise PlanError("the plan is for another schema than the cube; plan with the cube's schema")
     if ready.unit.without_groups != unit.without_groups:

@@ -33,6 +33,7 @@ from .loops import (
     share_out as share_out,
 )
 from .memory import (
+    CELLS_WORTH_A_CHECK as CELLS_WORTH_A_CHECK,
     available_memory as available_memory,
     format_bytes as format_bytes,
     require_cells as require_cells,

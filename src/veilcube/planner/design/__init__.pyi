@@ -4,6 +4,7 @@ from .half_width import (
     answer_variances as answer_variances,
     mean_variance as mean_variance,
     read_target as read_target,
+    root_mean_square as root_mean_square,
     smallest_epsilon as smallest_epsilon,
 )
 from .price import (

@@ -76,6 +76,14 @@ class AnswerNoise:
             widths[row] = _widths(noise, moments, confidence)
         return widths
 
+    def stddevs(self, noise: Noise) -> Floats:
+        """Return the standard deviation of each answer under noise of this law."""
+        variances = np.zeros(self.is_block.size)
+        variances[self.is_block] = self.blocks.second
+        for row, moments in self.regions.items():
+            variances[row] = moments.second
+        return np.sqrt(variances * noise.variance)
+
     def half_width(self, noise: Noise, confidence: float) -> float:
         """Return the root mean square of these, each with the weight of its query."""
         return root_mean_square(self.workload, self.half_widths(noise, confidence))

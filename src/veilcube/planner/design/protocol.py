@@ -59,6 +59,10 @@ class Design(Protocol):
         """By how much answers may be counted on to be better than planned; 1 if what is planned is what happens."""
 
     @property
+    def foreseen(self) -> str:
+        """What errors are planned as if it happened, in words; nothing where they are those of every release."""
+
+    @property
     def suited(self) -> Family | None:
         """The noise to take wherever both keep the promise of an epsilon; None for whichever errs less by the plan."""
 
@@ -86,6 +90,7 @@ class LeastSquaresErrors:
     """The errors of least squares on the plan's operator, under noise of one law."""
 
     gain: ClassVar[float] = 1.0
+    foreseen: ClassVar[str] = ""
     tables: tuple[Axes, ...] | None = None
 
     @property
@@ -179,6 +184,9 @@ class Strategy(Protocol):
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""
 
+    def settings(self) -> dict[str, object]:
+        """Return the plain data that it can be made from again: its name and all that was chosen."""
+
 
 class StrategyDefaults:
     """What strategies say of themselves unless they know better."""
@@ -212,6 +220,10 @@ class StrategyDefaults:
     ) -> tuple[Strategy, ...]:
         """Return the strategies to compare, with every choice made; there is none to make here."""
         return (self,)
+
+    def settings(self: Strategy) -> dict[str, object]:
+        """Return the plain data that it can be made from again: what describes it, unless it knows more."""
+        return self.to_dict()
 
 
 class MeasuredOnce(StrategyDefaults):

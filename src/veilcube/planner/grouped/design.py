@@ -109,6 +109,9 @@ class GroupedDesign(LeastSquaresErrors):
     full_cells: bool = False
     # By how much answers may be counted on to be better than planned (docs/benchmarks.md, many attributes).
     gain: ClassVar[float] = 3.0
+    foreseen: ClassVar[str] = (
+        "planned by the noise of all groups that a question meets, which a model then reads together"
+    )
 
     @property
     def rows_share(self) -> Fraction:

@@ -63,3 +63,7 @@ class GroupedTables(StrategyDefaults):
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""
         return {"name": self.name} | ({"full_cells": True} if self.full_cells else {})
+
+    def settings(self) -> dict[str, object]:
+        """Return the plain data that it can be made from again."""
+        return {"name": self.name, "full_cells": self.full_cells, "family": self.family}

@@ -1,1 +1,1 @@
-from .strategy import matched_strategies as matched_strategies
+from .strategy import Matched as Matched, matched_strategies as matched_strategies

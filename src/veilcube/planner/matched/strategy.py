@@ -67,6 +67,10 @@ class Matched(MeasuredOnce):
         shared = [axis.rows - axis.size for axis in self.axes]
         return {"name": self.name, "shared_rows": shared}
 
+    def settings(self) -> dict[str, object]:
+        """Return the plain data that it can be made from again: every row."""
+        return {"name": self.name, "axes": [axis.to_dict() for axis in self.axes]}
+
 
 def matched_strategies(schema: Schema, workload: Workload, family: Family = "laplace") -> tuple[Matched, ...]:
     """Return the strategies optimised for a workload and a family of noise; the last few searches are remembered.

@@ -60,6 +60,11 @@ class AdaptiveDesign:
     tables: ClassVar[None] = None
     suited: ClassVar[None] = None
 
+    @property
+    def foreseen(self) -> str:
+        """What errors are planned as if it happened: nothing for blocks, which are known beforehand."""
+        return "" if self.partition == "blocks" else "planned as if regions were blocks"
+
     def shares(self, plan: Planned) -> tuple[Fraction, ...]:
         """Return the shares of the budget for the cells and for the regions."""
         return plan.step_spending.shares((self.split, 1 - self.split))

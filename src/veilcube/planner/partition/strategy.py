@@ -1,5 +1,6 @@
 """Adaptive releases as a strategy: cells with most of the budget, then the counts of regions with the rest (ISPE)."""
 
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral, Real
@@ -21,6 +22,7 @@ MOST_PASSES = 100
 # Labels, sums and variances of the cells in their blocks.
 BYTES_PER_CELL = 40
 FINEST_SPLIT = 1_000_000
+_FRACTION = re.compile(r"[0-9]{1,9}/[0-9]{1,9}|0?\.[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,12 @@ def _read_parts(value: object) -> tuple[int, ...]:
 def _read_split(value: object) -> str | Fraction:
     if isinstance(value, str) and value == "auto":
         return value
-    if isinstance(value, Real) and not isinstance(value, bool):
+    is_text = isinstance(value, str) and _FRACTION.fullmatch(value) is not None
+    if is_text or (isinstance(value, Real) and not isinstance(value, bool)):
         try:
-            exact = value if isinstance(value, Fraction | int) else Fraction(repr(float(value)))
+            exact = value if isinstance(value, Fraction | int | str) else Fraction(repr(float(value)))  # type: ignore[arg-type]
             split = Fraction(exact).limit_denominator(FINEST_SPLIT)
-        except (ValueError, OverflowError):
+        except (ValueError, OverflowError, ZeroDivisionError):
             split = Fraction(0)
         if 0 < split < 1:
             return split

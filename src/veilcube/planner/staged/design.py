@@ -97,6 +97,7 @@ class StagedDesign(LeastSquaresErrors):
     small: float = SMALL
     # By how much its answers may be counted on to be better than planned (docs/benchmarks.md, dpbench).
     gain: ClassVar[float] = 1.3
+    foreseen: ClassVar[str] = "planned as if nothing stopped early"
 
     def laws(self, spending: Spending) -> tuple[Noise, ...]:
         """Return the noise of each step."""
