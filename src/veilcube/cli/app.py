@@ -110,7 +110,7 @@ def _load(name: str) -> Any:
     if hasattr(module, "app"):
         alone.add_typer(module.app, name=name)
     else:
-        alone.command(name)(getattr(module, name))
+        alone.command(name, **getattr(module, "SETTINGS", {}))(getattr(module, name))
     return typer.main.get_group(alone).commands[name]
 
 

@@ -26,6 +26,7 @@ from .mechanisms import (
     ExcessMechanism as ExcessMechanism,
     GroupedTablesMechanism as GroupedTablesMechanism,
     LinearMechanism as LinearMechanism,
+    Mechanism as Mechanism,
     NoisyPartsMechanism as NoisyPartsMechanism,
     PersonsMechanism as PersonsMechanism,
     Protection as Protection,

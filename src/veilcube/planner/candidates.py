@@ -3,15 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 
 import numpy as np
 
-from veilcube.errors import PlanError
+from veilcube.errors import CapacityError, PlanError
 from veilcube.operators import LARGEST_MATCHED, require_few_tables
 from veilcube.planner.design import Family, Identity, Strategy
-from veilcube.planner.fitting import LARGEST_CUBE_COUNTED, LEAST_ATTRIBUTES, has_room_for_cube
+from veilcube.planner.fitting import (
+    LARGEST_CUBE_COUNTED,
+    LEAST_ATTRIBUTES,
+    LONGEST_OF_MODELS,
+    has_room_for_cube,
+    require_releasing_tables,
+)
 from veilcube.planner.grouped import GroupedTables, looks_at_rows
 from veilcube.planner.marginals import Marginals
 from veilcube.planner.matched import matched_strategies
@@ -51,10 +57,25 @@ def candidates_for(
     """
     if strategy is not None:
         return strategy.candidates(schema, workload, family)
-    if takes_grouped_tables(schema, is_given=is_given) or not (has_cube or has_room_for_cube(schema)):
+    has_room = has_cube or has_room_for_cube(schema)
+    if not has_room and max(schema.shape) > LONGEST_OF_MODELS:
+        # A model of all tables would take too long to fit: what answers without one goes first.
+        fitting: tuple[Strategy, ...] = tuple(
+            filter(partial(_has_room_for_tables, schema), _marginals(schema, workload, family))
+        )
+        return fitting or GroupedTables().candidates(schema, workload, family)
+    if takes_grouped_tables(schema, is_given=is_given) or not has_room:
         found = GroupedTables(full_cells=looks_at_rows(schema)).candidates(schema, workload, family)
         return (*found, *_marginals(schema, workload, family)) if is_given else found
     return _all_candidates(schema, workload, family, is_given)
+
+
+def _has_room_for_tables(schema: Schema, tables: Strategy) -> bool:
+    try:
+        require_releasing_tables(schema, prod(tables.operator(schema).measurement_shape))
+    except CapacityError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=32)

@@ -18,6 +18,7 @@ LONGEST_OF_MODELS = 4096
 # The exact counts, the noise, their sum, and room for one copy: 64 bits each.
 BYTES_WHILE_RELEASING = 4 * 8
 WAYS_OUT = "use strategy='auto', which then counts tables of attributes, or a larger machine"
+OF_ONE_ATTRIBUTE = "use a larger machine, or give the attribute wider bins"
 NO_TABLE_FITS = "no table of its attributes is small enough, so give the longest wider bins, or use a larger machine"
 
 
@@ -28,14 +29,15 @@ def has_room_for_cube(schema: Schema) -> bool:
     return schema.cells <= LARGEST_CUBE and BYTES_WHILE_RELEASING * schema.cells <= available_memory()
 
 
-def require_releasing(cells: int, words: int = 0) -> None:
-    """Refuse to count cells and to measure what takes so many 64-bit words where memory does not allow it."""
-    _require(max(BYTES_WHILE_RELEASING * cells, 8 * (cells + words)), cells, WAYS_OUT)
+def require_releasing(schema: Schema, words: int = 0) -> None:
+    """Refuse to count a cube and to measure what takes so many 64-bit words where memory does not allow it."""
+    needed = max(BYTES_WHILE_RELEASING * schema.cells, 8 * (schema.cells + words))
+    _require(needed, schema.cells, WAYS_OUT if len(schema) > 1 else OF_ONE_ATTRIBUTE)
 
 
-def require_releasing_tables(cells: int) -> None:
+def require_releasing_tables(schema: Schema, cells: int) -> None:
     """Refuse to count and measure tables of so many cells where memory does not allow it."""
-    _require(BYTES_WHILE_RELEASING * cells, cells, NO_TABLE_FITS)
+    _require(BYTES_WHILE_RELEASING * cells, cells, NO_TABLE_FITS if len(schema) > 1 else OF_ONE_ATTRIBUTE)
 
 
 def _require(needed: int, cells: int, ways_out: str) -> None:

@@ -19,7 +19,7 @@ from veilcube.schema import Schema, read_toml
 from veilcube.system import did_you_mean
 
 # A name such as "tree"; a name with options; or an object.
-StrategyLike: TypeAlias = "Strategy | str | Mapping[str, object]"
+StrategyLike: TypeAlias = Strategy | str | Mapping[str, object]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias
 from veilcube.errors import PlanError, ReleaseFileError, VeilcubeError, quoted
 from veilcube.laws import Noise
 from veilcube.planner.comparison import Candidate
-from veilcube.planner.design import FAMILIES, Family, Strategy
+from veilcube.planner.design import FAMILIES, Family, Strategy, default_workload
 from veilcube.planner.naming import named_strategy
 from veilcube.privacy import Neighbours, PrivacyUnit, Promise, write_fraction
 from veilcube.query import Workload
@@ -256,8 +256,6 @@ def _questions(made: Keepable) -> Data:
     found: Data = {"words": asked.words, _DIGEST: asked.digest().hex()}
     if not asked.is_weighted and asked.recipe is not None:
         return found | {"recipe": list(asked.recipe)}
-    if made.strategy.natural_workload(made.schema).digest() == asked.digest():
-        return found | {"recipe": ["own"]}
     weights: Data = {"weights": asked.weights.tolist()} if asked.is_weighted else {}
     return found | {"queries": [_query(asked, row) for row in range(len(asked))]} | weights
 
@@ -327,7 +325,9 @@ def _workload(schema: Schema, strategy: Strategy, data: Mapping[str, object]) ->
 
 def _remade(schema: Schema, strategy: Strategy, data: Mapping[str, object]) -> Workload:
     match data.get("recipe"):
-        case ["own"]:
+        case ["ranges"]:
+            return default_workload(schema)
+        case ["cells of tables"]:
             return strategy.natural_workload(schema)
         case ["prefixes"]:
             return Workload.prefixes(schema)

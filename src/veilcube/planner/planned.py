@@ -147,9 +147,9 @@ class Plan(ShownPlan):
         """Refuse what this machine cannot count and measure: a release would refuse it with the same sentence."""
         measured = prod(self.operator.measurement_shape)
         if self.strategy.counts_tables:
-            require_releasing_tables(measured)
+            require_releasing_tables(self.schema, measured)
         else:
-            require_releasing(self.schema.cells, self.operator.words_to_apply + measured)
+            require_releasing(self.schema, self.operator.words_to_apply + measured)
 
     def require_column(self) -> None:
         """Refuse, from public facts alone, measurements of the largest table that could leave 64 bits."""

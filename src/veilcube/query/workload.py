@@ -26,6 +26,7 @@ WAYS_OUT = "ask for fewer queries, for example by random_ranges"
 MOST_CELLS_OF_GROUPS = 200_000_000
 # How a workload was made, where a word and a few numbers make it again: ("prefixes",), ("random ranges", 2000, 0).
 Recipe: TypeAlias = tuple[str | int, ...]
+_WORDS = {"marginals": "cells of marginals", "cells of tables": "cells of marginals", "ranges": "random ranges"}
 
 
 class Workload:
@@ -113,8 +114,9 @@ class Workload:
     def words(self) -> str:
         """What it asks, in few words."""
         made = None if self._recipe is None else str(self._recipe[0])
-        what = {"marginals": "cells of marginals", None: "query" if len(self) == 1 else "queries"}.get(made, made)
-        return f"{len(self):,} {what}"
+        if made is None:
+            return "your query" if len(self) == 1 else "your queries"
+        return f"{len(self):,} {_WORDS.get(made, made)}"
 
     def mean(self, values: Floats) -> float:
         """Return the mean of a number for each query, each with its weight."""

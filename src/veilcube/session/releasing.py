@@ -22,6 +22,7 @@ from veilcube.curator import (
     GroupedTablesMechanism,
     Ledger,
     LinearMechanism,
+    Mechanism,
     Progress,
     Receipt,
     RowList,
@@ -147,11 +148,9 @@ def _measure(
     """Charge for a plan, and only then carry it out."""
     mechanism = LinearMechanism() if isinstance(counted, Tally) else mechanism_for(chosen)
     of_cap = wish.of_cap(counted, chosen)
-    statement, parts = of_cap.beside(mechanism.claim(chosen)), chosen.parts
+    statement = of_cap.beside(mechanism.claim(chosen))
     # What could not be carried out, kept or saved must not be paid for.
-    require_memory(8 * mechanism.words_to_measure(chosen), "drawing the noise", WAYS_OUT, beside=WORKING_BYTES)
-    chosen.require_range()
-    require_savable(chosen.schema, statement, parts, chosen.to_dict())
+    _require_possible(chosen, mechanism, statement)
     _warn_of_delta(counted, chosen, statement)
     _log.info("counted; planned: %r", chosen)
     purpose = f"release of {', '.join(chosen.schema.names)} by {chosen.strategy.name}"
@@ -169,6 +168,20 @@ def _measure(
             raise CapacityError(_out_of_memory(account)) from None
         _log.info("drew the noise; exact counts are let go")
         return Release(_record(chosen, receipt.statement, measurements, cap))
+
+
+def require_releasable(chosen: Plan) -> None:
+    """Refuse a plan that no release could carry out here, as a release of it would: nothing is read for that."""
+    chosen.require_memory()
+    mechanism = mechanism_for(chosen)
+    _require_possible(chosen, mechanism, mechanism.claim(chosen))
+
+
+def _require_possible(chosen: Plan, mechanism: Mechanism, statement: PrivacyStatement) -> None:
+    """Refuse, before anything is charged, what could not be measured or saved."""
+    require_memory(8 * mechanism.words_to_measure(chosen), "drawing the noise", WAYS_OUT, beside=WORKING_BYTES)
+    chosen.require_range()
+    require_savable(chosen.schema, statement, chosen.parts, chosen.to_dict())
 
 
 def _warn_of_delta(counted: Counted, chosen: Plan, statement: PrivacyStatement) -> None:
@@ -239,9 +252,11 @@ def _plan_for(
     if workload is not None and workload.digest() != ready.workload.digest():
         raise PlanError("the plan was made for other questions than the workload beside it; leave the workload out")
     if ready.schema != schema:
-        raise PlanError("the plan is for another schema than the cube; plan with the cube's schema")
+        raise PlanError("the plan is for another schema than the table's; plan with the table's schema")
     if ready.unit.without_groups != unit.without_groups:
-        raise PlanError(f"the plan protects {ready.unit.words}, but the cube was counted for {unit.words}")
+        raise PlanError(
+            f"the plan protects {ready.unit.words}, but the table is counted for {unit.words}; plan for that"
+        )
     return ready if ready.unit == unit else replace(ready, unit=unit)
 
 

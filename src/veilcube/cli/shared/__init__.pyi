@@ -19,6 +19,7 @@ from .options import (
     MeasureCap as MeasureCap,
     MostRows as MostRows,
     NeighboursChoice as NeighboursChoice,
+    NeighboursOrNone as NeighboursOrNone,
     Person as Person,
     ReleaseFile as ReleaseFile,
     Rho as Rho,
@@ -48,3 +49,10 @@ from .schemas import (
     show_schema as show_schema,
 )
 from .steps import quiet_unless_asked as quiet_unless_asked, tell_steps as tell_steps
+from .wishes import (
+    Asked as Asked,
+    Queries as Queries,
+    StrategyCommand as StrategyCommand,
+    WantedError as WantedError,
+    read_workload as read_workload,
+)

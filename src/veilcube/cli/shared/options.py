@@ -40,6 +40,13 @@ NeighboursChoice: TypeAlias = Annotated[
         "--neighbours", help="What must stay hidden: that a unit is in the table, or which of two units is in it."
     ),
 ]
+NeighboursOrNone: TypeAlias = Annotated[
+    Neighbours | None,
+    typer.Option(
+        "--neighbours",
+        help="What must stay hidden: that a unit is in the table (add-remove, unless said), or which of two units.",
+    ),
+]
 Person: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -81,7 +88,7 @@ Strategy: TypeAlias = Annotated[
         "--strategy",
         metavar="NAME",
         help="What to measure: auto, identity, tree, staged tree, wavelet, adaptive, kd tree, marginals, "
-        "grouped tables, matched.",
+        "grouped tables, matched; or a file (.toml) whose table [strategy] names it with its options.",
     ),
 ]
 Confidence: TypeAlias = Annotated[

@@ -140,7 +140,8 @@ def default_workload(schema: Schema) -> Workload:
     order = np.random.default_rng(0).permuted(np.tile(np.arange(len(schema)), (DEFAULT_QUERIES, 1)), axis=1)
     is_narrowed = order < (1 + np.arange(DEFAULT_QUERIES) % 3)[:, np.newaxis]
     last = np.array(schema.shape, dtype=np.int64) - 1
-    return Workload.ranges(schema, np.where(is_narrowed, ranges.low, 0), np.where(is_narrowed, ranges.high, last))
+    low, high = np.where(is_narrowed, ranges.low, 0), np.where(is_narrowed, ranges.high, last)
+    return Workload.ranges(schema, low, high).made_by("ranges")
 
 
 class Strategy(Protocol):

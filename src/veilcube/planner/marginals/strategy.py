@@ -124,7 +124,7 @@ class Marginals(MeasuredOnce):
             low[:, table] = high[:, table] = np.stack(chosen, axis=1)
             lows.append(low)
             highs.append(high)
-        return Workload.ranges(schema, np.concatenate(lows), np.concatenate(highs))
+        return Workload.ranges(schema, np.concatenate(lows), np.concatenate(highs)).made_by("cells of tables")
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data that describes it."""

@@ -3,25 +3,33 @@
 With ``--useful``: how many rows, which error or which epsilon make a released histogram useful.
 """
 
+import shlex
 from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-import numpy as np
 import typer
 
 from veilcube.cli.pages import Curve, curves_of, require_drawable, text_plot, write_plot
 from veilcube.cli.shared import (
+    Asked,
     Confidence,
     EpsilonOrNone,
+    Force,
     JsonFlag,
     MaxRows,
     NeighboursChoice,
     Person,
+    Queries,
     Rho,
     Strategy,
+    StrategyCommand,
+    WantedError,
     print_json,
+    program,
+    read_workload,
+    require_free,
     require_whole_unit,
     say,
     say_exactly,
@@ -29,12 +37,12 @@ from veilcube.cli.shared import (
     show_number,
     show_table,
 )
-from veilcube.errors import PlanError, QueryError
+from veilcube.errors import PlanError
 from veilcube.planner import DEFAULT_EPSILON, MEANINGS, Plan, Usefulness, plan as make_plan, usefulness
 from veilcube.privacy import Neighbours, show_fraction, write_fraction
-from veilcube.query import Workload
+from veilcube.query import Workload, weights_of
 from veilcube.schema import Schema
-from veilcube.system import read_text_file
+from veilcube.session import require_releasable
 
 
 def plan_usefulness(
@@ -72,31 +80,9 @@ def _show_usefulness(found: Usefulness) -> None:
     say("", f"Neighbours: {found.neighbours}. No data was read and no budget spent.")
 
 
-RANDOM_RANGES = 2000
 DEFAULT_DELTA = 0.05
 
 
-WantedError: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--error",
-        metavar="NUMBER",
-        help="Find the epsilon whose intervals reach at most +- this far; with --useful, a share of the rows.",
-    ),
-]
-Asked: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--workload",
-        metavar="WHAT",
-        help="Plan for these queries: random, prefixes, marginals-K (tables over K attributes), or a file with a line "
-        "of SQL for each query.",
-    ),
-]
-Queries: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--query", metavar="SQL", help="Plan for this query and show its error; may be repeated."),
-]
 SchemaFileOrNone: TypeAlias = Annotated[
     Path | None, typer.Argument(metavar="SCHEMA", help="A schema file (.toml); with --useful, --cells will do.")
 ]
@@ -122,9 +108,16 @@ DeltaOrShare: TypeAlias = Annotated[
         "--useful: how often answers may be further off; 0.05 if left out.",
     ),
 ]
+OutFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Save the plan (.plan), for veilcube release --plan; it is public."),
+]
 PlotFile: TypeAlias = Annotated[
     Path | None, typer.Option("--plot", metavar="FILE", help="Draw error against epsilon into a file, .html or .svg.")
 ]
+
+
+SETTINGS = {"cls": StrategyCommand}
 
 
 def plan(
@@ -144,12 +137,14 @@ def plan(
     rows: Rows = None,
     delta: DeltaOrShare = None,
     rho: Rho = None,
+    out: OutFile = None,
+    force: Force = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Show the expected error of a release, or how much data is enough. Reads no data and spends no budget."""
     if useful:
         named = strategy if strategy != "auto" else None
-        _require_unset("--useful", person, max_rows, queries, asked, plot, named, rho)
+        _require_unset("--useful", person, max_rows, queries, asked, plot, named, rho, out)
         plan_usefulness(file, cells, epsilon, error, rows, _read_share(delta), neighbours, as_json)
         return
     _require_useful(cells, rows)
@@ -159,33 +154,43 @@ def plan(
     _require_one_budget(epsilon, delta, rho, error)
     if plot is not None:
         require_drawable(plot)
+    if out is not None:
+        require_free(out, overwrite=force)
     schema = Schema.from_toml(file)
-    workload = _read_workload(schema, asked, queries or [])
+    workload = read_workload(schema, asked, queries or [])
     budget = DEFAULT_EPSILON if epsilon is None else epsilon
     chosen = make_plan(
         schema, budget, strategy, workload, str(neighbours),
         person=person, max_rows=max_rows, error=error, confidence=confidence, delta=delta, rho=rho,
     )  # fmt: skip
-    _report(chosen, queries or [], _questions(chosen, workload, asked), confidence, plot, as_json)
+    require_releasable(chosen)
+    _report(chosen, queries or [], confidence, plot, out, as_json)
 
 
 def _report(
-    chosen: Plan, queries: Sequence[str], questions: str, confidence: float, plot: Path | None, as_json: bool
+    chosen: Plan, queries: Sequence[str], confidence: float, plot: Path | None, out: Path | None, as_json: bool
 ) -> None:
-    """Draw the curve if a file is named, and say what was planned."""
-    stddevs = chosen.stddev(Workload(chosen.schema, queries)).tolist() if queries else []
-    per_query = list(zip(queries, stddevs, strict=True))
+    """Draw the curve and save the plan if files are named, and say what was planned."""
+    texts = weights_of(queries)[0]
+    stddevs = chosen.stddev(Workload(chosen.schema, texts)).tolist() if texts else []
+    per_query = list(zip(texts, stddevs, strict=True))
     curves = curves_of(chosen)
     if plot is not None:
-        write_plot(curves, f"Expected error over {questions}", plot)
+        write_plot(curves, f"Expected error over {chosen.workload.words}", plot)
+    if out is not None:
+        chosen.save(out)
     if as_json:
-        print_json(_facts(chosen, per_query, curves, confidence, plot))
+        files = {name: None if file is None else str(file) for name, file in (("plot", plot), ("out", out))}
+        print_json(_facts(chosen, per_query, curves, confidence) | files)
         return
-    _show(chosen, per_query, questions, confidence)
+    _show(chosen, per_query, confidence)
     say("")
     say_exactly(text_plot(curves))
     if plot is not None:
         say("", f"Wrote {plot}.")
+    if out is not None:
+        say("", f"Wrote {out}. Try next:")
+        say_exactly(f"  {program()} release TABLE --plan {shlex.quote(str(out))} --out table.veil")
 
 
 def _require_unset(flag: str, *others: object) -> None:
@@ -214,77 +219,32 @@ def _read_share(delta: str | None) -> float:
         raise PlanError("--delta is a number with --useful, such as 0.05: how often answers may be off") from problem
 
 
-def _read_workload(schema: Schema, asked: str | None, queries: Sequence[str]) -> Workload | None:
-    """Return the queries to plan for; None for the planner's own."""
-    if asked is not None and queries:
-        raise PlanError("give either --workload or --query; a file for --workload may hold the queries as well")
-    if queries:
-        return Workload(schema, queries)
-    if asked is None:
-        return None
-    if asked == "random":
-        return Workload.random_ranges(schema, RANDOM_RANGES, seed=0)
-    if asked == "prefixes":
-        return Workload.prefixes(schema)
-    if asked.startswith("marginals-") and asked.removeprefix("marginals-").isdecimal():
-        return Workload.marginals(schema, int(asked.removeprefix("marginals-")))
-    return Workload.from_sql(schema, _read_lines(asked))
-
-
-def _read_lines(name: str) -> list[str]:
-    try:
-        text = read_text_file(Path(name))
-    except (OSError, ValueError) as problem:
-        raise QueryError(
-            f"the workload '{name}' is not known and no text file; use random, prefixes, marginals-2 or a file of SQL"
-        ) from problem
-    lines = [line.strip() for line in text.splitlines()]
-    found = [line for line in lines if line and not line.startswith("--")]
-    if not found:
-        raise QueryError(f"the workload file {name} holds no query; write a line of SQL for each")
-    return found
-
-
-def _questions(chosen: Plan, workload: Workload | None, asked: str | None) -> str:
-    count = f"{len(chosen.workload):,} "
-    if workload is None or asked == "random":
-        return count + ("cells of marginals" if chosen.strategy.name == "marginals" else "random ranges")
-    if asked is not None and not Path(asked).exists():
-        return count + ("prefixes" if asked == "prefixes" else "cells of marginals")
-    return "your queries" if len(chosen.workload) > 1 else "your query"
-
-
-def _half_width(chosen: Plan, confidence: float) -> float:
-    return float(np.sqrt(np.mean(np.square(chosen.half_widths(confidence=confidence)))))
-
-
 def _facts(
-    chosen: Plan, per_query: Sequence[tuple[str, float]], curves: Sequence[Curve], confidence: float, plot: Path | None
+    chosen: Plan, per_query: Sequence[tuple[str, float]], curves: Sequence[Curve], confidence: float
 ) -> dict[str, object]:
     return chosen.to_dict() | {
         "cells": chosen.schema.cells,
         "confidence": confidence,
-        "half_width": _half_width(chosen, confidence),
+        "half_width": chosen.half_width(confidence=confidence),
         "queries": [{"query": query, "stddev": stddev} for query, stddev in per_query],
         "curve": [
             {"strategy": curve.name, curve.budget: write_fraction(budget), "expected_error": error}
             for curve in curves
             for budget, error in curve.points
         ],
-        "plot": None if plot is None else str(plot),
     }
 
 
-def _show(chosen: Plan, per_query: Sequence[tuple[str, float]], questions: str, confidence: float) -> None:
-    say(f"Expected error of one count, over {questions}, at {chosen.promise.words}:", "")
+def _show(chosen: Plan, per_query: Sequence[tuple[str, float]], confidence: float) -> None:
+    say(f"Expected error of one count, over {chosen.workload.words}, at {chosen.promise.words}:", "")
     _show_candidates(chosen)
     if per_query:
         say("")
         show_table(("query", "stddev"), [(query, show_number(error)) for query, error in per_query], numbers=["stddev"])
+    reach = show_number(chosen.half_width(confidence=confidence))
     say(
         "",
-        f"An interval of {show_confidence(confidence)} reaches +-{show_number(_half_width(chosen, confidence))} "
-        "(root mean square).",
+        f"An interval of {show_confidence(confidence)} reaches +-{reach} (root mean square).",
         f"{chosen.schema.cells:,} cells; protects {chosen.unit.words} ({chosen.neighbours}); "
         f"{_noise_words(chosen)}. No data was read and no budget spent.",
     )
