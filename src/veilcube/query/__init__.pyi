@@ -28,5 +28,4 @@ from .sql import (
     read_sql as read_sql,
     read_statement as read_statement,
 )
-from .weights import read_weighted as read_weighted, weights_of as weights_of
-from .workload import Workload as Workload, grouped_regions as grouped_regions
+from .workload import Workload as Workload, grouped_regions as grouped_regions, weights_of as weights_of

@@ -1,5 +1,6 @@
 """Workloads: many count queries at once, kept as arrays so that a million of them are one vectorised call."""
 
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from itertools import combinations
@@ -14,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from veilcube import query as door
 from veilcube.errors import QueryError
 from veilcube.query.predicate import Query, read_query
-from veilcube.query.weights import read_lines, read_weights
 from veilcube.schema import Grouping, Region, Schema, read_groupings, require_schema
-from veilcube.system import Floats, read_whole, require_memory, show
+from veilcube.system import Floats, read_path, read_text_file, read_whole, require_memory, show
 
 MAX_QUERIES = 50_000_000
 # Low and high index of every attribute, and what is made on the way to them.
@@ -24,6 +24,11 @@ BYTES_PER_END = 48
 WAYS_OUT = "ask for fewer queries, for example by random_ranges"
 # A group is a mask over its attribute; beyond this they would fill the memory.
 MOST_CELLS_OF_GROUPS = 200_000_000
+# No condition begins with a number and a product: counts are of rows.
+_WEIGHTED = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,3})?)\s*\*\s*(\S.*)", re.DOTALL)
+_WANTED = "the weights of a workload are numbers above 0, one for each query, such as weights=[3, 1]"
+# Beyond this ratio the lighter query might as well not be asked, and sums would lose it.
+LARGEST_RATIO = 1e12
 # How a workload was made, where a word and a few numbers make it again: ("prefixes",), ("random ranges", 2000, 0).
 Recipe: TypeAlias = tuple[str | int, ...]
 _WORDS = {"marginals": "cells of marginals", "cells of tables": "cells of marginals", "ranges": "random ranges"}
@@ -287,3 +292,70 @@ def _limit(queries: int, schema: Schema) -> None:
             f"a workload holds between 1 and {MAX_QUERIES:,} queries, not {show(queries)}; use random_ranges"
         )
     require_memory(BYTES_PER_END * queries * len(schema), f"a workload of {queries:,} queries", WAYS_OUT)
+
+
+def read_weights(weights: object, queries: int) -> Floats | None:
+    """Return the weights in a scale of mean 1; None if there are none, or all are alike.
+
+    >>> read_weights([3, 1], 2).tolist(), read_weights([2, 2], 2)
+    ([1.5, 0.5], None)
+    """
+    if weights is None:
+        return None
+    if isinstance(weights, str | bytes):
+        raise QueryError(_WANTED)
+    try:
+        found = np.array(weights)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise QueryError(_WANTED) from None
+    if found.dtype.kind not in "iuf" or found.shape != (queries,):
+        raise QueryError(_WANTED)
+    numbers = found.astype(np.float64)
+    if not np.isfinite(numbers).all() or not (numbers > 0).all():
+        raise QueryError(_WANTED)
+    if not queries or (numbers == numbers[0]).all():
+        return None
+    scaled: Floats = numbers / numbers.max()
+    if scaled.min() * LARGEST_RATIO < 1:
+        raise QueryError(f"one weight of the workload is more than {LARGEST_RATIO:.0e} times another; leave that out")
+    scaled = scaled / scaled.mean()
+    scaled.setflags(write=False)
+    return scaled
+
+
+def read_weighted(text: str) -> tuple[float, str]:
+    """Return the weight that a text begins with, 1 if it has none, and the rest.
+
+    >>> read_weighted("3 * age >= 65"), read_weighted("SELECT COUNT(*)")
+    ((3.0, 'age >= 65'), (1.0, 'SELECT COUNT(*)'))
+    """
+    found = _WEIGHTED.fullmatch(text)
+    if found is None:
+        return 1.0, text
+    return float(found[1]), found[2]
+
+
+def read_lines(path: object) -> tuple[list[str], list[float]]:
+    """Return the queries of a workload file with their weights."""
+    file = read_path(path, "the workload file", QueryError)
+    try:
+        text = read_text_file(Path(file))
+    except (OSError, ValueError) as problem:
+        raise QueryError(
+            f"the workload file {file} cannot be read as text; name a file with a line of SQL for each query"
+        ) from problem
+    lines = [line.strip() for line in text.splitlines()]
+    found = [read_weighted(line) for line in lines if line and not line.startswith("--")]
+    if not found:
+        raise QueryError(f"the workload file {file} holds no query; write a line of SQL for each")
+    return [query for _, query in found], [weight for weight, _ in found]
+
+
+def weights_of(texts: Sequence[str]) -> tuple[list[str], list[float]]:
+    """Return texts without the weights that they begin with, and the weights.
+
+    >>> weights_of(["2 * sex = 'Male'", "age < 20"])
+    (["sex = 'Male'", 'age < 20'], [2.0, 1.0])
+    """
+    found = [read_weighted(text) for text in texts]
+    return [query for _, query in found], [weight for weight, _ in found]
