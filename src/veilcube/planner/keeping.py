@@ -129,5 +129,7 @@ def _released(
         return noise.half_widths(first.noise, confidence), noise.stddevs(first.noise)
     if first.grouped is not None and not (may_fit and len(asked) <= MOST_QUESTIONS_OF_MODELS):
         return None, None
-    found = release.answer(asked, confidence=confidence)
+    # What is planned is least squares; where more is learned step by step, the best answers are meant.
+    estimator = "best" if made.design.gain > 1 else "least_squares"
+    found = release.answer(asked, estimator=estimator, confidence=confidence)
     return (np.asarray(found.high, dtype=np.float64) - found.low) / 2, np.asarray(found.stddev, dtype=np.float64)

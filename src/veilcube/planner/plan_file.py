@@ -112,13 +112,12 @@ class PlanDraft:
     family: Family
     reason: str
     noise: object
-    promised: Mapping[str, object]
+    promised: Mapping[str, float]
 
     def require_kept(self, made: Keepable) -> None:
         """Refuse a file whose promise the plan that was made from it does not keep: another version chose otherwise."""
-        said, found = self.promised, _promised(made)
-        numbers = ((said[name], found[name]) for name in ("expected_error", "half_width"))
-        is_kept = all(isclose(float(one), float(other), rel_tol=ROUNDING) for one, other in numbers)  # type: ignore[arg-type]
+        found = {"expected_error": made.expected_error, "half_width": made.half_width()}
+        is_kept = all(isclose(self.promised[name], found[name], rel_tol=ROUNDING) for name in found)
         if not is_kept or self.noise != made.noise.to_json():
             raise PlanError(
                 "the plan was made by a version of veilcube that plans otherwise, so what it promised would not be "
@@ -256,7 +255,7 @@ def _questions(made: Keepable) -> Data:
     found: Data = {"words": asked.words, _DIGEST: asked.digest().hex()}
     if not asked.is_weighted and asked.recipe is not None:
         return found | {"recipe": list(asked.recipe)}
-    weights: Data = {"weights": asked.weights.tolist()} if asked.is_weighted else {}
+    weights: Data = {} if asked.given_weights is None else {"weights": asked.given_weights.tolist()}
     return found | {"queries": [_query(asked, row) for row in range(len(asked))]} | weights
 
 
@@ -285,7 +284,7 @@ def _from_data(data: Data) -> PlanDraft:
         family=read_choice(data["family"], "the family of noise", FAMILIES, PlanError),  # type: ignore[arg-type]
         reason=_text(data["reason"]),
         noise=data["noise"],
-        promised=_mapping(data["promised"]),
+        promised={name: _number(_mapping(data["promised"])[name]) for name in ("expected_error", "half_width")},
     )
 
 
@@ -313,7 +312,7 @@ def _strategy(data: object) -> Strategy:
 
 def _candidate(data: Mapping[str, object]) -> Candidate:
     error, family = data["expected_error"], read_choice(data["family"], "the family of noise", FAMILIES, PlanError)
-    return Candidate(_strategy(data["strategy"]), float(error), family)  # type: ignore[arg-type]
+    return Candidate(_strategy(data["strategy"]), _number(error), family)  # type: ignore[arg-type]
 
 
 def _workload(schema: Schema, strategy: Strategy, data: Mapping[str, object]) -> Workload:
@@ -356,6 +355,12 @@ def _list(value: object) -> list[object]:
     if not isinstance(value, list):
         raise TypeError("a list was expected")
     return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("a number was expected")
+    return float(value)
 
 
 def _text(value: object) -> str:

@@ -78,7 +78,8 @@ class Workload:
         low.setflags(write=False)
         high.setflags(write=False)
         self._schema, self._low, self._high, self._regions = schema, low, high, dict(regions)
-        self._weights, self._recipe = weights, recipe
+        self._given, self._recipe = weights, recipe
+        self._weights = None if weights is None else _scaled(weights)
 
     @property
     def schema(self) -> Schema:
@@ -104,6 +105,11 @@ class Workload:
     def is_weighted(self) -> bool:
         """Whether some queries matter more than others."""
         return self._weights is not None
+
+    @property
+    def given_weights(self) -> Floats | None:
+        """The weights as they were given; None if there are none, or all are alike."""
+        return self._given
 
     @property
     def weights(self) -> Floats:
@@ -137,8 +143,8 @@ class Workload:
             for box in region.boxes:
                 for axis in range(len(box.shape)):
                     found.update(np.packbits(box.mask(axis)).data)
-        if self._weights is not None:
-            found.update(np.ascontiguousarray(self._weights).data)
+        if self._given is not None:
+            found.update(np.ascontiguousarray(self._given).data)
         return found.digest()
 
     def __len__(self) -> int:
@@ -167,7 +173,7 @@ class Workload:
     def made_by(self, *recipe: str | int) -> "Workload":
         """Return the same workload with what it can be made from again."""
         workload = type(self).__new__(type(self))
-        workload._keep(self._schema, self._low, self._high, self._regions, self._weights, recipe)
+        workload._keep(self._schema, self._low, self._high, self._regions, self._given, recipe)
         return workload
 
     @classmethod
@@ -295,10 +301,10 @@ def _limit(queries: int, schema: Schema) -> None:
 
 
 def read_weights(weights: object, queries: int) -> Floats | None:
-    """Return the weights in a scale of mean 1; None if there are none, or all are alike.
+    """Return the weights as they were given; None if there are none, or all are alike.
 
     >>> read_weights([3, 1], 2).tolist(), read_weights([2, 2], 2)
-    ([1.5, 0.5], None)
+    ([3.0, 1.0], None)
     """
     if weights is None:
         return None
@@ -315,9 +321,15 @@ def read_weights(weights: object, queries: int) -> Floats | None:
         raise QueryError(_WANTED)
     if not queries or (numbers == numbers[0]).all():
         return None
-    scaled: Floats = numbers / numbers.max()
-    if scaled.min() * LARGEST_RATIO < 1:
+    if (numbers / numbers.max()).min() * LARGEST_RATIO < 1:
         raise QueryError(f"one weight of the workload is more than {LARGEST_RATIO:.0e} times another; leave that out")
+    numbers.setflags(write=False)
+    return numbers
+
+
+def _scaled(weights: Floats) -> Floats:
+    """Return weights in a scale of mean 1."""
+    scaled: Floats = weights / weights.max()
     scaled = scaled / scaled.mean()
     scaled.setflags(write=False)
     return scaled
