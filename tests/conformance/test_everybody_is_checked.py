@@ -9,7 +9,7 @@ from conformance.members import ADAPTIVE, ESTIMATORS, MECHANISMS
 from veilcube.analyst.estimate.registry import ESTIMATORS as OFFERED
 from veilcube.curator.mechanisms import registry
 from veilcube.errors import PlanError
-from veilcube.planner import Identity, candidates, named_strategy, plan
+from veilcube.planner import Identity, named_strategy, naming, plan
 from veilcube.schema import Ordinal, Schema
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -24,7 +24,7 @@ def test_every_strategy_and_its_mechanism_is_checked() -> None:
 def test_every_strategy_that_has_a_name_has_a_mechanism_and_is_on_the_pages() -> None:
     python, command_line = ((REFERENCE / page).read_text(encoding="utf-8") for page in ("python.md", "command-line.md"))
     offered = re.findall(r"What to measure: (.*?)\.", command_line)[0].split(", ")
-    for word in candidates._NAMED:
+    for word in naming._NAMED:
         carried_out = named_strategy(word).name
         assert carried_out in registry._MECHANISMS, f"name '{carried_out}' in curator/mechanisms/registry.py"
         assert f'`"{word}"`' in python, f"docs/reference/python.md says nothing about the strategy '{word}'"
