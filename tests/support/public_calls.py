@@ -72,6 +72,7 @@ INTERNAL = {
     "Marginals.natural_workload",
     "Marginals.operator",
     "Marginals.resolve",
+    "Comparison",
     "Plan",
     "Posterior.atoms",
     "Partition",
@@ -90,6 +91,8 @@ INTERNAL = {
     "Wavelet.operator",
     "Wavelet.options",
     "Wavelet.resolve",
+    "Workload.made_by",
+    "Workload.mean",
 }
 DAY = date(2024, 1, 1)
 # It draws with a JavaScript engine, which takes more addresses than wrong arguments may: its own tests try them.
@@ -115,6 +118,8 @@ class World:
         self.workload = vc.Workload(self.schema, [{"age": (0, 1)}, {"job": "Care"}])
         self.release = vc.release(self.cube, strategy="identity")
         self.release.save(folder / "a.veil")
+        vc.plan(self.schema, 1, "identity").save(folder / "a.plan")
+        (folder / "questions.sql").write_text("2 * age = 1\nage = 2\n")
         self.ledger = vc.Ledger(folder / "budget.db")
         self.table = vc.protect(self.cube, None, self.ledger, "people", 10**8, analyst="ann", analyst_epsilon=10**7)
         self.table.noisy_count(epsilon=1)
@@ -162,6 +167,7 @@ INSTANCES: Mapping[str, Callable[[World], Any]] = {
     "LinearQueries": lambda w: LinearQueries.of(w.workload),
     "Marginals": lambda w: vc.Marginals(),
     "MaxEntropy": lambda w: vc.MaxEntropy(),
+    "Comparison": lambda w: vc.plan(w.schema, 1, "identity").compare(w.release),
     "MaxEntropyModel": lambda w: vc.MaxEntropy().fit(w.history, total=216),
     "MeasuredRows": lambda w: vc.measure_cap(_arrow(), w.schema, "age", 1),
     "Nominal": lambda w: w.schema["job"],
@@ -303,6 +309,9 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
     "Partition.noisy_count": lambda w: {"epsilon": 1},
     "Partition.noisy_mean": lambda w: {"attribute": "age", "epsilon": 1},
     "Partition.noisy_sum": lambda w: {"attribute": "age", "epsilon": 1},
+    "Plan.compare": lambda w: {"release": w.release},
+    "Plan.read": lambda w: {"path": w.folder / "a.plan"},
+    "Plan.save": lambda w: {"path": w.folder / "b.plan"},
     "Plan.stddev": lambda w: {"workload": w.workload},
     "Posterior.cdf": lambda w: {"x": 1.0},
     "Posterior.density": lambda w: {"x": 1.0},
@@ -358,6 +367,7 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
     "Schema.from_toml": lambda w: {"path": w.folder / "schema.toml"},
     "Schema.read": lambda w: {"source": w.schema},
     "Workload": lambda w: {"schema": w.schema, "queries": [{"age": 1}]},
+    "Workload.from_file": lambda w: {"schema": w.schema, "path": w.folder / "questions.sql"},
     "Workload.from_sql": lambda w: {"schema": w.schema, "texts": ["age = 1"]},
     "Workload.marginals": lambda w: {"schema": w.schema, "k": 1},
     "Workload.prefixes": lambda w: {"schema": w.schema},

@@ -186,6 +186,10 @@ class Plan(ShownPlan):
     def compare(self, release: Released, confidence: float = DEFAULT_CONFIDENCE) -> Comparison:
         """Compare what was promised for the plan's questions with the intervals of a release that it led to."""
         read_confidence(confidence)
+        if not (hasattr(release, "record") and hasattr(release, "answer")):
+            raise PlanError(
+                "a plan is compared with a release that was made from it; pass what veilcube.release returns"
+            )
         return compare_with(self, release, confidence)
 
     def _require_schema(self, workload: Workload) -> None:
