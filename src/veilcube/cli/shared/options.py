@@ -88,7 +88,7 @@ Strategy: TypeAlias = Annotated[
         "--strategy",
         metavar="NAME",
         help="What to measure: auto, identity, tree, staged tree, wavelet, adaptive, kd tree, marginals, "
-        "grouped tables, matched; or a file (.toml) whose table [strategy] names it with its options.",
+        "grouped tables, matched. Or a file (.toml) whose table [strategy] names it with its options.",
     ),
 ]
 Confidence: TypeAlias = Annotated[
