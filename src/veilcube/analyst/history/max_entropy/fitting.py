@@ -20,6 +20,7 @@ from veilcube.analyst.history.base import (
     HistorySource,
     Prior,
     ProductKernel,
+    Shares,
     promises_of_prior,
     read_alpha,
     read_history,
@@ -110,7 +111,8 @@ class MaxEntropy:
         _refuse_contradictions(learned, prior, total)
         privacy = join_promises([*learned.promises, *promises_of_prior(self.prior, history)])
         shape, shares = learned.schema.shape, learned.values / rows.value
-        problem = DualProblem(groups, shape, shares, noise, box(np.inf, noise), prior)
+        laws = tuple(part.values for part in prior)
+        problem = DualProblem(groups, shape, shares, noise, box(np.inf, noise), laws)
         engine = self._engine(shape)
         if engine == "exact":
             model = self._fit_exactly(learned, problem, rows, advance)
@@ -212,7 +214,7 @@ def _model(history: History, problem: DualProblem, rows: Total, alpha: float, fi
     return MaxEntropyModel(history.schema, fitted.weights, report, history.privacy, fitted.universe, errors, rows)
 
 
-def _refuse_contradictions(history: History, prior: tuple[Floats, ...], total: float | None) -> None:
+def _refuse_contradictions(history: History, prior: tuple[Shares, ...], total: float | None) -> None:
     """Refuse exact answers that no table can have, whatever its signs, as kernel PCA does."""
     exact = history[history.variances == 0] if (history.variances == 0).any() else None
     if exact is not None and len(exact) <= _MOST_COMPARED:
