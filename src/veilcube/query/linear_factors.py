@@ -12,10 +12,10 @@ from numbers import Integral
 from typing import TypeAlias, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veilcube.errors import QueryError
-from veilcube.schema import Attribute, Ordinal, Region, Schema
+from veilcube.schema import Attribute, Box, Ordinal, Region, Schema
 from veilcube.system import Floats, Integers, read_numbers, require_cells
 
 # The weights of the cells, by axis: an array, or a slice of the cells that count; axes left out are 1 everywhere.
@@ -160,12 +160,15 @@ def factors_of_terms(shape: Sequence[int], terms: Sequence[Term]) -> tuple[Facto
 
 def terms_of_region(region: Region) -> list[Term]:
     """Return a region as one term for each of its disjoint boxes; runs of cells are not written out."""
-    return [{axis: _run_or_row(mask) for axis, mask in enumerate(box.axes) if mask is not None} for box in region.boxes]
+    return [
+        {axis: _run_or_row(box, axis) for axis, some in enumerate(box.chosen) if some is not None}
+        for box in region.boxes
+    ]
 
 
-def _run_or_row(mask: NDArray[np.bool_]) -> Floats | slice:
-    first, many = int(mask.argmax()), int(np.count_nonzero(mask))
-    return slice(first, first + many) if mask[first : first + many].all() else mask.astype(np.float64)
+def _run_or_row(box: Box, axis: int) -> Floats | slice:
+    run = box.run(axis)
+    return box.mask(axis).astype(np.float64) if run is None else slice(run.start, run.stop)
 
 
 def product_of(one: Term, other: Term, shape: Sequence[int]) -> Term:

@@ -40,7 +40,7 @@ NEW = LinearQueries.concatenate(
 )
 
 
-@pytest.fixture()
+@pytest.fixture
 def merging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "MOST_CELLS_ONE_BY_ONE", 0)
 
