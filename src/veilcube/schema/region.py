@@ -137,6 +137,11 @@ class Box:
         """Return the cells of one axis if they are a run without gaps, else None."""
         return self._runs[axis]
 
+    def holds(self, axis: int, cell: int) -> bool:
+        """Whether a cell of one axis is chosen."""
+        run = self.run(axis)
+        return bool(self.mask(axis)[cell]) if run is None else cell in run
+
     @property
     def sizes(self) -> tuple[int, ...]:
         """How many cells are chosen on each axis."""
@@ -151,7 +156,7 @@ class Box:
     def mask(self, axis: int) -> NDArray[np.bool_]:
         """Return the chosen cells of one axis as a mask."""
         require_cells(self.shape[axis], BYTES_PER_CELL, "a question")
-        mask = self.axes[axis]
+        mask = _as_mask(self.chosen[axis], self.shape[axis])
         return np.ones(self.shape[axis], dtype=np.bool_) if mask is None else mask
 
     def indices(self, axis: int) -> NDArray[np.int64]:

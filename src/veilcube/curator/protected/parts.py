@@ -7,7 +7,7 @@ from veilcube.curator.cube import CHOICE_OF_ROWS
 from veilcube.curator.ledger import PartOf
 from veilcube.errors import PrivacyError, QueryError
 from veilcube.privacy import PrivacyUnit
-from veilcube.query import read_condition
+from veilcube.query import read_cells
 from veilcube.schema import Attribute, Region, Schema
 
 
@@ -53,10 +53,10 @@ def _lies_in(region: Region, axis: int, cell: int) -> bool:
 
 def cell_of(attribute: Attribute, value: object) -> int:
     """Return the one cell that a value names."""
-    labels = attribute.labels()
-    if isinstance(value, str) and value in labels:
+    if isinstance(value, str) and value in (labels := attribute.labels()):
         return labels.index(value)
-    chosen = read_condition(attribute, value).nonzero()[0]
-    if chosen.size != 1:
+    found = read_cells(attribute, value)
+    chosen = found if isinstance(found, range) else found.nonzero()[0]
+    if len(chosen) != 1:
         raise QueryError(f"a part of '{attribute.name}' is one of its values, not a range or a group of them")
     return int(chosen[0])

@@ -80,8 +80,7 @@ class View(Private):
         attributes: list[Attribute] = [schema.attributes[axis] for axis in axes]
         cells = [cell_of(attribute, value) for attribute, value in zip(attributes, values, strict=True)]
         for axis, cell in zip(axes, cells, strict=True):
-            mask = schema.attributes[axis].mask(cell, cell + 1)
-            region = region.intersect(Region.on_axis(schema.shape, axis, mask))
+            region = region.intersect(Region.on_axis(schema.shape, axis, range(cell, cell + 1)))
         # A part is named by what decides which rows are in it; conditions do not matter, they only narrow it.
         placed = dict(sorted(zip(axes, cells, strict=True)))
         place = part_of(schema, self.desk.unit, self.within[-1:], placed)
@@ -147,7 +146,7 @@ class View(Private):
         shape = self.every_attribute.shape
         place = {axis: position for position, axis in enumerate(self.visible)}
         boxes = (
-            Box(shape, tuple(box.axes[place[axis]] if axis in place else None for axis in range(len(shape))))
+            Box(shape, tuple(box.chosen[place[axis]] if axis in place else None for axis in range(len(shape))))
             for box in chosen.boxes
         )
         return Region(shape, tuple(boxes))

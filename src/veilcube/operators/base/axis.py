@@ -108,6 +108,10 @@ class AxisOperator(Protocol):
         """Itself, if it works inside a cube along any axis of it; None if cubes must be turned around first."""
 
     @property
+    def has_bands(self) -> bool:
+        """Whether the rows are wavelets, told without listing them."""
+
+    @property
     def bands(self) -> Integers | None:
         """The band of each row of a wavelet, the total's first; None if the rows are no wavelets."""
 
@@ -185,6 +189,11 @@ class AxisMoments:
     def inside(self) -> InsideAxis | None:
         """None: cubes are turned around first."""
         return None
+
+    @property
+    def has_bands(self) -> bool:
+        """False: no wavelets."""
+        return False
 
     @property
     def bands(self) -> Integers | None:

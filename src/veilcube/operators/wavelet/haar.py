@@ -91,6 +91,11 @@ class HaarAxis(InsideAxis, AxisMoments):
             return None
         return lambda low, high: read_up_to(measurements, high + 1) - read_up_to(measurements, low)
 
+    @property
+    def has_bands(self) -> bool:
+        """True."""
+        return True
+
     @cached_property
     def bands(self) -> Integers:
         """The level of each row: 0 for the total, 1 for the first halving, and so on."""
