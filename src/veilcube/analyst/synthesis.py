@@ -13,7 +13,7 @@ from enum import StrEnum
 from numbers import Integral
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from veilcube.system import atomic_file, available_memory, format_bytes, load_ex
 if TYPE_CHECKING:
     import pandas as pd
 
-Rows = NDArray[np.int32]
+Rows: TypeAlias = NDArray[np.signedinteger[Any]]  # int32 where cell numbers allow it
 Cells = NDArray[np.int32]
 
 _EPOCH = date(1970, 1, 1)

@@ -11,6 +11,7 @@ from .base import (
     Operator as Operator,
     OperatorDefaults as OperatorDefaults,
     OperatorReader as OperatorReader,
+    RangeReader as RangeReader,
     group_cells as group_cells,
     group_of as group_of,
     union_bound as union_bound,

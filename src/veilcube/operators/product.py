@@ -5,7 +5,7 @@ factors', and so the sums of their squares (the variance) and of their fourth po
 blocks need the inner products of the blocks' noise weights, which separate too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import prod
@@ -36,7 +36,7 @@ from veilcube.operators.matched import read_matched_axis
 from veilcube.operators.tree import TreeAxis, read_tree_axis
 from veilcube.operators.wavelet import read_haar_axis, read_nominal_axis
 from veilcube.query import LinearQueries
-from veilcube.schema import Region, Schema
+from veilcube.schema import Box, Region, Schema
 from veilcube.system import Floats, Integers
 
 MOST_AXES = 32
@@ -172,7 +172,7 @@ class ProductOperator(OperatorDefaults):
         if not region.boxes:
             return 0.0
         if len(region.boxes) == 1:
-            return prod(axis.variance_of_cells(region.boxes[0].mask(i)) for i, axis in enumerate(self.axes))
+            return prod(float(moments.second) for moments in self._moments_of_axes(region.boxes[0]))
         return float(self._inner_products(region).sum())
 
     def moments_of_region(self, region: Region) -> Moments:
@@ -185,13 +185,20 @@ class ProductOperator(OperatorDefaults):
             return Moments(np.zeros(()), np.zeros(()), np.zeros(()))
         if len(region.boxes) > 1 and prod(self.measurement_shape) <= MOST_DENSE_MEASUREMENTS:
             return Moments.of_weights(self.noise_weights(region.mask().astype(np.float64)).ravel())
-        boxes = [
-            reduce(mul, (axis.moments_of_query(box.mask(i).astype(np.float64)) for i, axis in enumerate(self.axes)))
-            for box in region.boxes
-        ]
+        boxes = [reduce(mul, self._moments_of_axes(box)) for box in region.boxes]
         if len(boxes) == 1:
             return boxes[0]
         return union_bound(np.asarray(self.variance_of_region(region)), boxes)
+
+    def _moments_of_axes(self, box: Box) -> Iterator[Moments]:
+        """Yield the moments of each axis; a run of cells needs the nodes about its ends only."""
+        for i, axis in enumerate(self.axes):
+            run = box.run(i)
+            if run is None:
+                yield axis.moments_of_query(box.mask(i).astype(np.float64))
+            else:
+                found = axis.moments_of_steps(*range_steps(np.array([run.start]), np.array([run.stop - 1])))
+                yield Moments(found.second[0], found.fourth[0], found.sixth[0], bounded=found.bounded)
 
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""

@@ -21,7 +21,7 @@ from .cell_numbers import CellNumbers as CellNumbers, cell_numbers as cell_numbe
 from .distributive import DistributiveQuery as DistributiveQuery
 from .linear import LinearQueries as LinearQueries
 from .linear_factors import Factor as Factor
-from .predicate import Query as Query, read_condition as read_condition, read_query as read_query
+from .predicate import Query as Query, read_cells as read_cells, read_query as read_query
 from .sql import (
     SqlQuery as SqlQuery,
     SqlStatement as SqlStatement,

@@ -5,7 +5,7 @@ with them (inner products, answers, conditionals) works attribute by attribute, 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import TypeVar
@@ -22,7 +22,6 @@ from veilcube.query.linear_factors import (
     factors_of_terms,
     fourier_term,
     function_terms,
-    joined,
     moment_term,
     plain_queries,
     product_of,
@@ -77,7 +76,7 @@ class LinearQueries:
 
     @classmethod
     def of_terms(cls, schema: Schema, queries: Iterable[Sequence[Term]]) -> "LinearQueries":
-        """Build from the terms of each query; a term maps axes to the weights of their cells."""
+        """Build from the terms of each query; a term maps axes to weights of their cells, or to a slice of them."""
         require_schema(schema, "a list of linear queries")
         listed = [read_terms(len(schema), terms) for terms in read_list(queries)]
         owner = np.repeat(np.arange(len(listed), dtype=np.int64), [len(terms) for terms in listed])
@@ -101,8 +100,9 @@ class LinearQueries:
         if irregular:
             numbers = [starts[query] + i for query, terms in irregular.items() for i in range(len(terms))]
             others = factors_of_terms(shape, [term for terms in irregular.values() for term in terms])
-            moved = (Factor(np.array(numbers, dtype=np.int64)[part.terms], part.rows) for part in others)
-            factors = tuple(joined(ours, theirs) for ours, theirs in zip(factors, moved, strict=True))
+            positions = np.array(numbers, dtype=np.int64)
+            moved = (replace(part, terms=positions[part.terms]) for part in others)
+            factors = tuple(Factor.join([ours, theirs]) for ours, theirs in zip(factors, moved, strict=True))
         return cls(workload.schema, factors, np.repeat(np.arange(count, dtype=np.int64), terms_of_query), count)
 
     @classmethod
@@ -127,7 +127,7 @@ class LinearQueries:
         if where is None:
             return cls.of_terms(schema, [[term] for term in terms])
         boxes = terms_of_region(read_query(schema, where))
-        return cls.of_terms(schema, [[product_of(term, box) for box in boxes] for term in terms])
+        return cls.of_terms(schema, [[product_of(term, box, schema.shape) for box in boxes] for term in terms])
 
     @classmethod
     def fourier(cls, schema: Schema, names: Sequence[Sequence[str]]) -> "LinearQueries":
@@ -172,9 +172,10 @@ class LinearQueries:
         first_query = np.cumsum([0, *(queries.count for queries in several)])
         factors = []
         for axis in range(len(schema)):
-            shifted = [queries.parts[axis].terms + start for queries, start in zip(several, first_term, strict=False)]
-            rows = np.concatenate([queries.parts[axis].rows for queries in several])
-            factors.append(Factor(np.concatenate(shifted), rows))
+            parts = [queries.parts[axis] for queries in several]
+            factors.append(
+                Factor.join([replace(part, terms=part.terms + at) for part, at in zip(parts, first_term, strict=False)])
+            )
         owner = np.concatenate([queries.owner + start for queries, start in zip(several, first_query, strict=False)])
         return cls(schema, tuple(factors), owner, int(first_query[-1]))
 
@@ -238,7 +239,7 @@ class LinearQueries:
         numbers = self._cell_numbers(cells)
         weights = np.ones((self.owner.size, len(numbers)))
         for axis, part in enumerate(self.parts):
-            weights[part.terms] *= part.rows[:, numbers[:, axis]]
+            weights[part.terms] *= part.at(numbers[:, axis])
         return self.sum_terms(weights).T
 
     def count_rows(self, cells: ArrayLike) -> Floats:
@@ -284,7 +285,7 @@ class LinearQueries:
 
     def _rows_of(self, axis: int, terms: Integers) -> Floats:
         part = self.parts[axis]
-        return part.rows[np.searchsorted(part.terms, terms)]
+        return part.written(np.searchsorted(part.terms, terms))
 
     def _weigh_rows(self, numbers: Integers, terms: Integers) -> Floats:
         alone = LinearQueries(

@@ -7,6 +7,7 @@ as plain data for JSON, what is 1 everywhere is left out, and a run of cells is 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 from typing import TypeAlias, cast
 
@@ -14,28 +15,78 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veilcube.errors import QueryError
-from veilcube.schema import Attribute, Ordinal, Region, Schema
+from veilcube.schema import Attribute, Box, Ordinal, Region, Schema
 from veilcube.system import Floats, Integers, read_numbers, require_cells
 
-Term: TypeAlias = Mapping[int, Floats]  # the weights of the cells, by axis; axes left out are 1 everywhere
+# The weights of the cells, by axis: an array, or a slice of the cells that count; axes left out are 1 everywhere.
+Term: TypeAlias = Mapping[int, Floats | slice]
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """One attribute's share: ``rows[i]`` are the weights of its cells in term ``terms[i]``; other terms have 1."""
+    """One attribute's share: how ``terms`` weigh its ``size`` cells; other terms weigh each of them 1.
+
+    Term i counts the run of cells from ``low[i]`` to before ``end[i]``, so ranges cost two numbers on any attribute.
+    The terms at the places ``mixed`` have weights of their own instead, the rows of ``table``.
+    """
 
     terms: Integers
-    rows: Floats
+    size: int
+    low: Integers
+    end: Integers
+    mixed: Integers
+    table: Floats
 
     def __post_init__(self) -> None:
-        self.terms.setflags(write=False)
-        self.rows.setflags(write=False)
+        for array in (self.terms, self.low, self.end, self.mixed, self.table):
+            array.setflags(write=False)
+
+    @classmethod
+    def of_runs(cls, terms: Integers, low: Integers, end: Integers, size: int) -> "Factor":
+        """Return the factor of terms that count the cells from ``low`` to before ``end``, none if they meet."""
+        kept = np.flatnonzero((low > 0) | (end < size))
+        none = np.empty(0, dtype=np.int64)
+        return cls(terms[kept], size, low[kept], np.maximum(end, low)[kept], none, np.empty((0, size)))
 
     @classmethod
     def of_rows(cls, terms: Integers, rows: Floats) -> "Factor":
-        """Return the factor of these rows, those that are 1 everywhere left out."""
-        kept = np.flatnonzero((rows != 1.0).any(axis=1))
-        return cls(terms[kept], np.ascontiguousarray(rows[kept]))
+        """Return the factor of these rows, those that are 1 everywhere left out and runs of ones kept as such."""
+        size, chosen = rows.shape[1], rows != 0
+        are_ones = ~(chosen & (rows != 1)).any(axis=1)
+        many, low = chosen.sum(axis=1), chosen.argmax(axis=1) if size else np.zeros(len(rows), dtype=np.int64)
+        end = np.where(many > 0, size - (chosen[:, ::-1].argmax(axis=1) if size else 0), low)
+        kept = np.flatnonzero(~(are_ones & (many == size)))
+        mixed = np.flatnonzero(~(are_ones & (end - low == many))[kept])
+        return cls(terms[kept], size, low[kept], end[kept], mixed, np.ascontiguousarray(rows[kept[mixed]]))
+
+    @property
+    def rows(self) -> Floats:
+        """The weights of the cells in each of ``terms``, written out."""
+        return self.written(np.arange(self.terms.size))
+
+    def written(self, places: Integers) -> Floats:
+        """Return the weights of the cells in the terms at some places, written out."""
+        require_cells(self.size * (places.size + 1), 16, "linear queries", "use coarser bins or fewer queries")
+        return self._weights(np.arange(self.size), slice(None), places)
+
+    def at(self, cells: Integers) -> Floats:
+        """Return the weight of each of ``cells`` in each of ``terms``."""
+        return self._weights(cells, cells, np.arange(self.terms.size))
+
+    def _weights(self, cells: Integers, columns: Integers | slice, places: Integers) -> Floats:
+        low, end = self.low[places, np.newaxis], self.end[places, np.newaxis]
+        found = ((cells >= low) & (cells < end)).astype(np.float64)
+        if self.mixed.size:
+            row = self._rows_of_table[places]
+            found[row >= 0] = self.table[row[row >= 0]][:, columns]
+        return found
+
+    @cached_property
+    def _rows_of_table(self) -> Integers:
+        """The row of the table that each place has, -1 for runs."""
+        row = np.full(self.terms.size, -1, dtype=np.int64)
+        row[self.mixed] = np.arange(self.mixed.size)
+        return row
 
     def take(self, wanted: Integers, all_terms: int) -> "Factor":
         """Return the factor of chosen terms, renumbered in the order of ``wanted``."""
@@ -43,13 +94,30 @@ class Factor:
         position[self.terms] = np.arange(self.terms.size)
         found = position[wanted]
         kept = np.flatnonzero(found >= 0)
-        return Factor(kept, self.rows[found[kept]])
+        places = found[kept]
+        row = self._rows_of_table[places]
+        mixed = np.flatnonzero(row >= 0)
+        return Factor(kept, self.size, self.low[places], self.end[places], mixed, self.table[row[mixed]])
 
     def dense(self, all_terms: int) -> Floats:
         """Return the weights of every term, (terms, cells)."""
-        weights = np.ones((all_terms, self.rows.shape[1]))
+        require_cells(self.size * (all_terms + 1), 16, "linear queries", "use coarser bins or fewer queries")
+        weights = np.ones((all_terms, self.size))
         weights[self.terms] = self.rows
         return weights
+
+    @classmethod
+    def join(cls, several: Sequence["Factor"]) -> "Factor":
+        """Return factors over disjoint sets of terms as one, its terms in order."""
+        terms, row = (np.concatenate([getattr(part, name) for part in several]) for name in ("terms", "_rows_of_table"))
+        many, counts = np.cumsum([0, *(part.mixed.size for part in several)]), [part.terms.size for part in several]
+        row = np.where(row >= 0, row + np.repeat(many[:-1], counts), -1)
+        order = np.argsort(terms, kind="stable")
+        row, size = row[order], several[0].size
+        low, end = (np.concatenate([getattr(part, name) for part in several])[order] for name in ("low", "end"))
+        mixed = np.flatnonzero(row >= 0)
+        table = np.concatenate([part.table for part in several])
+        return cls(terms[order], size, low, end, mixed, table[row[mixed]])
 
 
 def read_list(given: object) -> list[object]:
@@ -77,43 +145,59 @@ def factors_of_terms(shape: Sequence[int], terms: Sequence[Term]) -> tuple[Facto
     factors = []
     for axis, size in enumerate(shape):
         numbers = [number for number, term in enumerate(terms) if axis in term]
-        rows = [_checked_row(terms[number][axis], size) for number in numbers]
-        stacked = np.array(rows, dtype=np.float64).reshape(len(rows), size)
-        factors.append(Factor.of_rows(np.array(numbers, dtype=np.int64), stacked))
+        runs = [number for number in numbers if isinstance(terms[number][axis], slice)]
+        ends = [_checked_run(cast("slice", terms[number][axis]), size) for number in runs]
+        low, end = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+        others = sorted(set(numbers) - set(runs))
+        factor = Factor.of_runs(np.array(runs, dtype=np.int64), low, end, size)
+        if others:
+            stacked = np.array([_checked_row(terms[number][axis], size) for number in others], dtype=np.float64)
+            written = Factor.of_rows(np.array(others, dtype=np.int64), stacked.reshape(len(others), size))
+            factor = Factor.join([factor, written])
+        factors.append(factor)
     return tuple(factors)
 
 
 def terms_of_region(region: Region) -> list[Term]:
-    """Return a region as one term for each of its disjoint boxes."""
+    """Return a region as one term for each of its disjoint boxes; runs of cells are not written out."""
     return [
-        {axis: mask.astype(np.float64) for axis, mask in enumerate(box.axes) if mask is not None}
+        {axis: _run_or_row(box, axis) for axis, some in enumerate(box.chosen) if some is not None}
         for box in region.boxes
     ]
 
 
-def product_of(one: Term, other: Term) -> Term:
+def _run_or_row(box: Box, axis: int) -> Floats | slice:
+    run = box.run(axis)
+    return box.mask(axis).astype(np.float64) if run is None else slice(run.start, run.stop)
+
+
+def product_of(one: Term, other: Term, shape: Sequence[int]) -> Term:
     """Return the term that weighs each cell by both."""
-    shared = {axis: one[axis] * other[axis] for axis in one.keys() & other.keys()}
+    shared = {axis: _row(one[axis], shape[axis]) * _row(other[axis], shape[axis]) for axis in one.keys() & other.keys()}
     return {**one, **other, **shared}
+
+
+def _row(weights: Floats | slice, size: int) -> Floats:
+    if not isinstance(weights, slice):
+        return weights
+    row = np.zeros(size)
+    row[weights] = 1.0
+    return row
 
 
 def factors_of_ranges(shape: Sequence[int], low: Integers, high: Integers, terms: Integers) -> tuple[Factor, ...]:
     """Return blocks of cells, inclusive indices (blocks, attributes), as the terms of these numbers."""
-    factors = []
-    for axis, size in enumerate(shape):
-        narrowed = np.flatnonzero((low[:, axis] > 0) | (high[:, axis] < size - 1))
-        require_cells(size * (narrowed.size + 1), 16, "linear queries", "use coarser bins or fewer queries")
-        cells = np.arange(size)
-        rows = (cells >= low[narrowed, axis, np.newaxis]) & (cells <= high[narrowed, axis, np.newaxis])
-        factors.append(Factor(terms[narrowed], rows.astype(np.float64)))
-    return tuple(factors)
+    return tuple(Factor.of_runs(terms, low[:, axis], high[:, axis] + 1, size) for axis, size in enumerate(shape))
 
 
-def joined(first: Factor, second: Factor) -> Factor:
-    """Return two factors over disjoint sets of terms as one, its terms in order."""
-    terms = np.concatenate([first.terms, second.terms])
-    order = np.argsort(terms, kind="stable")
-    return Factor(terms[order], np.concatenate([first.rows, second.rows])[order])
+def _checked_run(given: slice, size: int) -> tuple[int, int]:
+    """Return the first cell of a run and the one after its last; it must lie within the attribute."""
+    first, end = given.start, given.stop
+    if given.step is not None or not _is_axis(first, size + 1) or not _is_axis(end, size + 1) or first > end:
+        raise QueryError(
+            f"a slice of cells goes from a first one to an end, 0 <= first <= end <= {size}, without steps"
+        )
+    return int(first), int(end)
 
 
 def _checked_row(given: object, size: int) -> Floats:
@@ -229,7 +313,9 @@ def plain_queries(schema: Schema, factors: Sequence[Factor], owner: Integers, qu
     """Return for each query the list of its terms, each a mapping from attributes to weights."""
     terms: list[dict[str, object]] = [{} for _ in range(owner.size)]
     for name, factor in zip(schema.names, factors, strict=True):
-        for number, weights in zip(factor.terms.tolist(), factor.rows, strict=True):
+        for number, low, end in zip(factor.terms.tolist(), factor.low.tolist(), factor.end.tolist(), strict=True):
+            terms[number][name] = [low, end - 1] if low < end else {"cells": []}
+        for number, weights in zip(factor.terms[factor.mixed].tolist(), factor.table, strict=True):
             terms[number][name] = _plain_weights(weights)
     listed: list[list[object]] = [[] for _ in range(queries)]
     for query, term in zip(owner.tolist(), terms, strict=True):
@@ -238,11 +324,10 @@ def plain_queries(schema: Schema, factors: Sequence[Factor], owner: Integers, qu
 
 
 def _plain_weights(weights: Floats) -> object:
-    """Return [first, last] for a run of ones, {"cells": [...]} for other sets, {"weights": [...]} for the rest."""
+    """Return {"cells": [...]} for a set with gaps, {"weights": [...]} for the rest."""
     chosen = np.flatnonzero(weights)
     if chosen.size and (weights[chosen] == 1.0).all():
-        first, last = int(chosen[0]), int(chosen[-1])
-        return [first, last] if last - first + 1 == chosen.size else {"cells": chosen.tolist()}
+        return {"cells": chosen.tolist()}
     return {"weights": weights.tolist()}
 
 
@@ -264,17 +349,19 @@ def _read_term(schema: Schema, term: object) -> Term:
     return {axis: _read_weights(weights, schema.shape[axis]) for axis, weights in axes}
 
 
-def _read_weights(data: object, size: int) -> Floats:
-    weights = np.zeros(size)
+def _read_weights(data: object, size: int) -> Floats | slice:
     if isinstance(data, list) and len(data) == 2 and all(type(end) is int for end in data):
         if not 0 <= data[0] <= data[1] < size:
             raise QueryError(_NOT_WELL_FORMED)
-        weights[data[0] : data[1] + 1] = 1.0
-        return weights
+        return slice(data[0], data[1] + 1)
     cells = data.get("cells") if isinstance(data, Mapping) else None
     if isinstance(cells, list):
         if not all(type(cell) is int and 0 <= cell < size for cell in cells):
             raise QueryError(_NOT_WELL_FORMED)
+        if not cells:
+            return slice(0, 0)
+        require_cells(size, 16, "linear queries", "use coarser bins")
+        weights = np.zeros(size)
         weights[cells] = 1.0
         return weights
     listed = data.get("weights") if isinstance(data, Mapping) else None

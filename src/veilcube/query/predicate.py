@@ -40,13 +40,19 @@ def read_query(schema: Schema, query: Query) -> Region:
     region = Region.everything(schema.shape)
     for name, condition in query.items():
         axis = schema.axis(name)
-        mask = read_condition(schema.attributes[axis], condition)
-        region = region.intersect(Region.on_axis(schema.shape, axis, mask))
+        chosen = read_cells(schema.attributes[axis], condition)
+        region = region.intersect(Region.on_axis(schema.shape, axis, chosen))
     return region
 
 
 def read_condition(attribute: Attribute, condition: Condition) -> NDArray[np.bool_]:
-    """Return the cells of one attribute that a condition selects.
+    """Return the cells of one attribute that a condition selects, as a mask; see ``read_cells``."""
+    chosen = read_cells(attribute, condition)
+    return attribute.mask(chosen.start, chosen.stop) if isinstance(chosen, range) else chosen
+
+
+def read_cells(attribute: Attribute, condition: Condition) -> NDArray[np.bool_] | range:
+    """Return the cells of one attribute that a condition selects: a run of them, or a mask.
 
     A tuple on an ordinal attribute is an inclusive range, ``None`` at an end leaving it open; a list or a set is a set
     of values; anything else is one value or one node of a hierarchy. ``None`` alone is the cell of missing values.
@@ -54,16 +60,16 @@ def read_condition(attribute: Attribute, condition: Condition) -> NDArray[np.boo
     if condition is None:
         if attribute.missing_cell is None:
             raise QueryError(f"'{attribute.name}' has no cell for missing values; its schema rejects them")
-        return attribute.mask(attribute.missing_cell, attribute.missing_cell + 1)
+        return range(attribute.missing_cell, attribute.missing_cell + 1)
     if isinstance(attribute, Ordinal) and isinstance(condition, tuple):
         if len(condition) != 2:
             raise QueryError(f"a range on '{attribute.name}' is a pair (low, high); use a list for a set of values")
-        return attribute.mask(*attribute.cells_between(*condition))
+        return range(*attribute.cells_between(*condition))
     if isinstance(condition, np.ndarray):
         condition = condition.tolist()
     if isinstance(condition, list | tuple | Set):
         return _read_set(attribute, _flattened(attribute, list(condition)))
-    return attribute.mask(*attribute.cells_of(condition))  # type: ignore[arg-type]
+    return range(*attribute.cells_of(condition))  # type: ignore[arg-type]
 
 
 def _flattened(attribute: Attribute, values: Sequence[Condition], depth: int = 1) -> list[Condition]:

@@ -52,11 +52,11 @@ class Workload:
         require_schema(schema, "a workload")
         if isinstance(queries, str | Mapping) or not isinstance(queries, Sequence):
             raise QueryError("a workload is a list of queries; put a single one into a list")
-        regions = [read_query(schema, query) for query in queries]
-        low = np.zeros((len(regions), len(schema)), dtype=np.int64)
+        low = np.zeros((len(queries), len(schema)), dtype=np.int64)
         high = np.full_like(low, -1)
         irregular: dict[int, Region] = {}
-        for row, region in enumerate(regions):
+        for row, query in enumerate(queries):
+            region = read_query(schema, query)  # one at a time: those of blocks are masks that need not be kept
             block = region.rectangle()
             if block is None:
                 irregular[row] = region

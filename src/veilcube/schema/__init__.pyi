@@ -15,7 +15,7 @@ from .grouping import (
     split_level as split_level,
 )
 from .hierarchy import Hierarchy as Hierarchy, Node as Node
-from .region import Box as Box, Region as Region
+from .region import BYTES_PER_CELL as BYTES_PER_CELL, Box as Box, Region as Region
 from .schema import Schema as Schema, read_toml as read_toml, require_schema as require_schema
 from .showing import (
     attributes_as_html as attributes_as_html,

@@ -85,8 +85,13 @@ class Attribute:
     def labels(self) -> list[str]:
         """Return what to print for each cell."""
         require_cells(self.size, 120, f"listing '{self._name}'")
-        stray = [OTHER_LABEL] * (self._outside == "other") + [MISSING_LABEL] * (self._missing == "cell")
-        return [self._regular_label(cell) for cell in range(self.regular_size)] + stray
+        return [self.label(cell) for cell in range(self.size)]
+
+    def label(self, cell: int) -> str:
+        """Return what to print for one cell."""
+        if cell < self.regular_size:
+            return self._regular_label(cell)
+        return OTHER_LABEL if cell == self.other_cell else MISSING_LABEL
 
     def mask(self, first: int, end: int) -> Mask:
         """Return the cells ``first`` to ``end - 1`` as a boolean mask over the axis."""

@@ -113,22 +113,40 @@ def _limited(boxes: list[BitBox]) -> list[BitBox]:
 # A mask, the numbers of its cells, and a copy of each while it is looked at.
 BYTES_PER_CELL = 24
 Axis: TypeAlias = NDArray[np.bool_] | None  # None: every cell of the axis
+Chosen: TypeAlias = Axis | range  # a run of cells needs no mask
 
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """A product of one set of cells per axis."""
+    """A product of one set of cells per axis: a mask, a run of cells, or None for all."""
 
     shape: tuple[int, ...]
-    axes: tuple[Axis, ...]
+    chosen: tuple[Chosen, ...]
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The set of cells of each axis as a mask, None for all."""
+        return tuple(_as_mask(one, size) for one, size in zip(self.chosen, self.shape, strict=True))
+
+    @cached_property
+    def _runs(self) -> tuple[range | None, ...]:
+        pairs = zip(self.chosen, self.shape, strict=True)
+        return tuple(range(size) if one is None else run_of(one) for one, size in pairs)
+
+    def run(self, axis: int) -> range | None:
+        """Return the cells of one axis if they are a run without gaps, else None."""
+        return self._runs[axis]
+
+    def holds(self, axis: int, cell: int) -> bool:
+        """Whether a cell of one axis is chosen."""
+        run = self.run(axis)
+        return bool(self.mask(axis)[cell]) if run is None else cell in run
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """How many cells are chosen on each axis."""
-        return tuple(
-            size if axis is None else int(np.count_nonzero(axis))
-            for size, axis in zip(self.shape, self.axes, strict=True)
-        )
+        pairs = zip(self._runs, self.chosen, strict=True)
+        return tuple(int(np.count_nonzero(one)) if run is None else len(run) for run, one in pairs)  # type: ignore[arg-type]
 
     @property
     def cells(self) -> int:
@@ -137,25 +155,54 @@ class Box:
 
     def mask(self, axis: int) -> NDArray[np.bool_]:
         """Return the chosen cells of one axis as a mask."""
-        chosen = self.axes[axis]
         require_cells(self.shape[axis], BYTES_PER_CELL, "a question")
-        return np.ones(self.shape[axis], dtype=np.bool_) if chosen is None else chosen
+        mask = _as_mask(self.chosen[axis], self.shape[axis])
+        return np.ones(self.shape[axis], dtype=np.bool_) if mask is None else mask
 
     def indices(self, axis: int) -> NDArray[np.int64]:
         """Return the chosen cells of one axis as indices."""
+        run = self.run(axis)
+        if run is not None:
+            require_cells(len(run), BYTES_PER_CELL, "a question")
+            return np.arange(run.start, run.stop, dtype=np.int64)
         return np.flatnonzero(self.mask(axis)).astype(np.int64)
 
-    def with_axis(self, axis: int, mask: NDArray[np.bool_]) -> "Box":
+    def with_axis(self, axis: int, chosen: NDArray[np.bool_] | range) -> "Box":
         """Return the box with another choice on one axis."""
-        return Box(self.shape, (*self.axes[:axis], None if mask.all() else mask, *self.axes[axis + 1 :]))
+        run = run_of(chosen)
+        some = chosen if run is None else None if len(run) == self.shape[axis] else run
+        return Box(self.shape, (*self.chosen[:axis], some, *self.chosen[axis + 1 :]))
 
     def intersect(self, other: "Box") -> "Box":
         """Return the cells in both."""
-        axes = tuple(
-            theirs if ours is None else ours if theirs is None else ours & theirs
-            for ours, theirs in zip(self.axes, other.axes, strict=True)
-        )
-        return Box(self.shape, axes)
+        return Box(self.shape, tuple(map(_common, self.chosen, other.chosen, self.shape)))
+
+
+def run_of(chosen: NDArray[np.bool_] | range) -> range | None:
+    """Return a choice of cells as a run if it has no gaps, else None."""
+    if isinstance(chosen, range):
+        return chosen
+    first, many = int(chosen.argmax()) if chosen.size else 0, int(np.count_nonzero(chosen))
+    return range(first, first + many) if chosen[first : first + many].all() else None
+
+
+def _as_mask(chosen: Chosen, size: int) -> Axis:
+    if not isinstance(chosen, range):
+        return chosen
+    require_cells(size, BYTES_PER_CELL, "a question")
+    mask = np.zeros(size, dtype=np.bool_)
+    mask[chosen.start : chosen.stop] = True
+    return mask
+
+
+def _common(ours: Chosen, theirs: Chosen, size: int) -> Chosen:
+    if ours is None or theirs is None:
+        return theirs if ours is None else ours
+    if isinstance(ours, range) and isinstance(theirs, range):
+        first = max(ours.start, theirs.start)
+        return range(first, max(first, min(ours.stop, theirs.stop)))
+    both: NDArray[np.bool_] = _as_mask(ours, size) & _as_mask(theirs, size)  # type: ignore[operator]
+    return both
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,11 +223,11 @@ class Region:
         return cls(tuple(shape), ())
 
     @classmethod
-    def on_axis(cls, shape: Sequence[int], axis: int, mask: NDArray[np.bool_]) -> "Region":
-        """Return the region that one attribute's mask selects."""
-        if not mask.any():
+    def on_axis(cls, shape: Sequence[int], axis: int, chosen: NDArray[np.bool_] | range) -> "Region":
+        """Return the region that some cells of one attribute select: a mask or a run of them."""
+        if not (len(chosen) if isinstance(chosen, range) else chosen.any()):
             return cls.nothing(shape)
-        return cls(tuple(shape), (cls.everything(shape).boxes[0].with_axis(axis, mask),))
+        return cls(tuple(shape), (cls.everything(shape).boxes[0].with_axis(axis, chosen),))
 
     @cached_property
     def cells(self) -> int:
@@ -218,21 +265,21 @@ class Region:
         """Return inclusive lowest and highest cell indices if the region is one block of cells, else None."""
         if len(self.boxes) != 1:
             return None
-        low, high = [], []
-        for axis in range(len(self.shape)):
-            chosen = self.boxes[0].indices(axis)
-            if chosen[-1] - chosen[0] + 1 != chosen.size:
-                return None
-            low.append(chosen[0])
-            high.append(chosen[-1])
-        return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
+        runs = [self.boxes[0].run(axis) for axis in range(len(self.shape))]
+        ends = [(run.start, run.stop - 1) for run in runs if run is not None and len(run)]
+        if len(ends) < len(runs):
+            return None
+        low, high = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+        return np.ascontiguousarray(low), np.ascontiguousarray(high)
 
     def _bits(self) -> list[BitBox]:
-        return [tuple(_pack(axis, size) for axis, size in zip(box.axes, self.shape, strict=True)) for box in self.boxes]
+        return [
+            tuple(_pack(axis, size) for axis, size in zip(box.chosen, self.shape, strict=True)) for box in self.boxes
+        ]
 
     def _of_bits(self, boxes: Sequence[BitBox]) -> "Region":
         # Boxes that were cut from one another share most of their axes: each is unpacked once.
-        unpacked: dict[tuple[int, int], Axis] = {}
+        unpacked: dict[tuple[int, int], Chosen] = {}
         for box in boxes:
             for size, bits in zip(self.shape, box, strict=True):
                 if (size, bits) not in unpacked:
@@ -241,14 +288,17 @@ class Region:
         return Region(self.shape, tuple(Box(self.shape, chosen) for chosen in axes))
 
 
-def _pack(axis: Axis, size: int) -> int:
-    """Return a mask as a whole number whose bit ``i`` is cell ``i``."""
-    if axis is None:
-        return (1 << size) - 1
-    return int.from_bytes(np.packbits(axis, bitorder="little").tobytes(), "little")
+def _pack(chosen: Chosen, size: int) -> int:
+    """Return a choice of cells as a whole number whose bit ``i`` is cell ``i``."""
+    if chosen is None:
+        chosen = range(size)
+    if isinstance(chosen, range):
+        require_cells(size, BYTES_PER_CELL, "a question")
+        return ((1 << len(chosen)) - 1) << chosen.start
+    return int.from_bytes(np.packbits(chosen, bitorder="little").tobytes(), "little")
 
 
-def _unpack(bits: int, size: int) -> Axis:
+def _unpack(bits: int, size: int) -> Chosen:
     if bits == (1 << size) - 1:
         return None
     packed = np.frombuffer(bits.to_bytes((size + 7) // 8, "little"), dtype=np.uint8)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veilcube.errors import QueryError
+from veilcube.errors import CapacityError, QueryError
 from veilcube.schema import Box, Region
 from veilcube.schema.region import MAX_BOXES
 
@@ -142,3 +142,37 @@ def test_a_mask_marks_the_cells_of_all_boxes() -> None:
     region = corner.union(Region.on_axis(shape, 0, _mask(3, 2)))
     assert region.mask().astype(int).tolist() == [[0, 1, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
     assert not Region.nothing(shape).mask().any()
+
+
+def test_runs_of_cells_are_what_their_masks_are() -> None:
+    shape, random = (9, 4), np.random.default_rng(24)
+    for _ in range(200):
+        boxes = []
+        for _ in range(2):
+            first, end = sorted(random.integers(0, 10, 2).tolist())
+            mask = np.zeros(9, dtype=bool)
+            mask[first:end] = True
+            other = random.random(4) < 0.7
+            both = [Region.on_axis(shape, 0, chosen) for chosen in (mask, range(first, end))]
+            pair = [one.intersect(Region.on_axis(shape, 1, other)) for one in both]
+            assert np.array_equal(pair[0].mask(), pair[1].mask())
+            boxes.append(pair)
+        (one, one_run), (two, two_run) = boxes
+        for found, expected in (
+            (one_run.intersect(two_run), one.mask() & two.mask()),
+            (one_run.union(two_run), one.mask() | two.mask()),
+            (one_run.intersect(two), one.mask() & two.mask()),
+        ):
+            assert np.array_equal(found.mask(), expected)
+            assert found.cells == expected.sum()
+            assert np.array_equal(found.reached(0), expected.any(axis=1))
+
+
+def test_a_run_is_known_without_its_cells() -> None:
+    region = Region.on_axis((10**12, 3), 0, range(5, 10**11))
+    assert region.cells == 3 * (10**11 - 5)
+    assert [end.tolist() for end in region.rectangle() or ()] == [[5, 0], [10**11 - 1, 2]]
+    assert region.boxes[0].holds(0, 7)
+    assert not region.boxes[0].holds(0, 10**11)
+    with pytest.raises(CapacityError):
+        region.boxes[0].mask(0)

@@ -48,7 +48,7 @@ def weights_of_query(queries: LinearQueries, number: int, axes: Sequence[int]) -
         for axis in axes:
             part = single.parts[axis]
             place = np.flatnonzero(part.terms == term)
-            row = part.rows[place[0]] if place.size else np.ones(queries.schema.shape[axis])
+            row = part.written(place)[0] if place.size else np.ones(queries.schema.shape[axis])
             product = np.multiply.outer(product, row)
         found += product
     return found

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from veilcube.errors import QueryError, quoted
-from veilcube.query import Query, read_condition
+from veilcube.query import Query, read_cells, read_condition
 from veilcube.record import canonical_region, region_from_data, region_to_data
 from veilcube.schema import Attribute, Grouping, Ordinal, Region, Schema, read_groupings, split_level
 from veilcube.system import show
@@ -87,7 +87,7 @@ class ByValues:
         """Return the rows that have some cells on some axes."""
         region = Region.everything(schema.shape)
         for axis, cell in cells.items():
-            region = region.intersect(Region.on_axis(schema.shape, axis, schema.attributes[axis].mask(cell, cell + 1)))
+            region = region.intersect(Region.on_axis(schema.shape, axis, range(cell, cell + 1)))
         return region
 
 
@@ -150,9 +150,8 @@ class ByGroups:
         """Return the cells of the part of some groups."""
         shape, region = self.schema.shape, Region.everything(self.schema.shape)
         for grouping, number in zip(self.groupings, numbers, strict=True):
-            attribute = self.schema.attributes[grouping.axis]
-            mask = attribute.mask(int(grouping.first[number]), int(grouping.last[number]) + 1)
-            region = region.intersect(Region.on_axis(shape, grouping.axis, mask))
+            cells = range(int(grouping.first[number]), int(grouping.last[number]) + 1)
+            region = region.intersect(Region.on_axis(shape, grouping.axis, cells))
         return region
 
 
@@ -276,10 +275,10 @@ def _group_of(grouping: Grouping, value: object) -> int:
 
 def _cell_of(attribute: Attribute, value: object) -> int:
     """Return the one cell that a value names."""
-    labels = attribute.labels()
-    if isinstance(value, str) and value in labels:
+    if isinstance(value, str) and value in (labels := attribute.labels()):
         return labels.index(value)
-    chosen = read_condition(attribute, value).nonzero()[0]
-    if chosen.size != 1:
+    found = read_cells(attribute, value)
+    chosen = found if isinstance(found, range) else found.nonzero()[0]
+    if len(chosen) != 1:
         raise QueryError(f"a part of '{attribute.name}' is one of its values, not a range or a group of them")
     return int(chosen[0])

@@ -30,6 +30,9 @@ from veilcube.record import Question
 from veilcube.schema import Ordinal
 from veilcube.system import Integers, read_flag
 
+# The values and their counts, sums of these, and the chances of a draw.
+_BYTES_WHILE_DRAWING = 80
+
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
@@ -47,10 +50,10 @@ class Ladder:
         ordinal = table.desk.rows.schema.attributes[axis]
         if not isinstance(ordinal, Ordinal):
             raise QueryError(f"'{attribute}' has no order, so it has no maximum or quantile; ask for its marginal")
+        table.desk.rows.require_room([axis], _BYTES_WHILE_DRAWING)
         cells = np.flatnonzero(table.region.reached(axis)[: ordinal.regular_size])
         if cells.size == 0:
             raise QueryError(f"the conditions leave no value of '{attribute}', so the domain is empty; widen them")
-        table.desk.rows.require_room([axis])
         return cls(table, ordinal, axis, cells)
 
     def exact_counts(self) -> Integers:

@@ -14,6 +14,7 @@ from dataclasses import InitVar, dataclass, field
 from tempfile import TemporaryFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilcube.curator.counting import columns_of, count
 from veilcube.curator.cube import Cube, require_table
@@ -23,7 +24,7 @@ from veilcube.curator.tables import Engine, add_to_counts, open_table
 from veilcube.errors import CapacityError, TableError
 from veilcube.operators import group_cells
 from veilcube.privacy import PrivacyUnit, Private
-from veilcube.schema import Region, Schema
+from veilcube.schema import Box, Region, Schema
 from veilcube.system import Integers, require_memory
 
 # 128 MiB of counts: less than what the engine takes to read a table.
@@ -61,10 +62,10 @@ class PrivateRows(Private):
         """How many rows there are: private, but where neighbours exchange rows."""
         return self._kept.exact_rows
 
-    def require_room(self, axes: Sequence[int]) -> None:
+    def require_room(self, axes: Sequence[int], bytes_each: int = BYTES_WHILE_COUNTING) -> None:
         """Refuse, from public facts, a question whose counts would not fit: to be asked before it is paid for."""
         cells = float(np.prod([self.schema.shape[axis] for axis in axes], dtype=np.float64))
-        require_memory(int(BYTES_WHILE_COUNTING * cells), f"counting {cells:,.0f} cells")
+        require_memory(int(bytes_each * cells), f"counting {cells:,.0f} cells")
 
     def counts_within(self, region: Region, axes: Sequence[int]) -> Integers:
         """Return the exact counts over the cells of some axes, in their order, of the rows in a region. PRIVATE."""
@@ -101,11 +102,11 @@ class _CellsOfRows(Private):
         """Count the cells of some axes over the rows in a region. PRIVATE."""
         sizes = tuple(self._shape[axis] for axis in axes)
         counts = np.zeros(sizes, dtype=np.int64)
-        narrowed = {axis for box in region.boxes for axis, mask in enumerate(box.axes) if mask is not None}
+        narrowed = {axis for box in region.boxes for axis, chosen in enumerate(box.chosen) if chosen is not None}
         for rows, cells in self._columns(sorted(narrowed | set(axes))):
             inside = np.zeros(rows, dtype=np.bool_)
             for box in region.boxes:
-                masks = [mask[cells[axis]] for axis, mask in enumerate(box.axes) if mask is not None]
+                masks = [_held(box, axis, cells[axis]) for axis, some in enumerate(box.chosen) if some is not None]
                 inside |= np.logical_and.reduce(masks) if masks else True
             chosen = [cells[axis][inside] for axis in axes]
             flat = np.ravel_multi_index(chosen, sizes) if axes else np.zeros(np.count_nonzero(inside), dtype=np.int64)
@@ -139,3 +140,9 @@ class _CellsOfRows(Private):
                 found = os.pread(descriptor, wanted, start + rows * before[axis])
                 cells[axis] = np.frombuffer(found, dtype=self._types[axis]).astype(np.int64)
             yield rows, cells
+
+
+def _held(box: Box, axis: int, cells: Integers) -> NDArray[np.bool_]:
+    """Say of each row whether a box has its cell on one axis."""
+    run = box.run(axis)
+    return box.mask(axis)[cells] if run is None else (cells >= run.start) & (cells < run.stop)

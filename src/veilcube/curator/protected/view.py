@@ -200,7 +200,7 @@ class View(Private):
         shape = self.every_attribute.shape
         place = {axis: position for position, axis in enumerate(self.visible)}
         boxes = (
-            Box(shape, tuple(box.axes[place[axis]] if axis in place else None for axis in range(len(shape))))
+            Box(shape, tuple(box.chosen[place[axis]] if axis in place else None for axis in range(len(shape))))
             for box in chosen.boxes
         )
         return Region(shape, tuple(boxes))

@@ -3,6 +3,7 @@ from .axis import (
     AxisOperator as AxisOperator,
     AxisReader as AxisReader,
     FlatAxis as FlatAxis,
+    RangeReader as RangeReader,
     range_steps as range_steps,
     read_flat_axis as read_flat_axis,
     read_size as read_size,

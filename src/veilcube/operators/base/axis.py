@@ -108,6 +108,10 @@ class AxisOperator(Protocol):
         """Itself, if it works inside a cube along any axis of it; None if cubes must be turned around first."""
 
     @property
+    def has_bands(self) -> bool:
+        """Whether the rows are wavelets, told without listing them."""
+
+    @property
     def bands(self) -> Integers | None:
         """The band of each row of a wavelet, the total's first; None if the rows are no wavelets."""
 
@@ -118,8 +122,18 @@ class AxisOperator(Protocol):
     def range_weights(self, low: Integers, high: Integers) -> "scipy.sparse.csr_array | None":
         """Return the noise weights of inclusive ranges as sparse rows; None where they are not sparse."""
 
+    def range_reader(self, measurements: Integers) -> "RangeReader | None":
+        """Return what answers ranges from a vector of measurements; None where the cells must be written out."""
+
     def to_dict(self) -> dict[str, object]:
         """Return the plain data it is rebuilt from."""
+
+
+class RangeReader(Protocol):
+    """Least-squares answers of inclusive ranges, in the time of the paths to their ends."""
+
+    def __call__(self, low: Integers, high: Integers) -> Floats:
+        """Return the estimate of each range."""
 
 
 class AxisReader(Protocol):
@@ -177,6 +191,11 @@ class AxisMoments:
         return None
 
     @property
+    def has_bands(self) -> bool:
+        """False: no wavelets."""
+        return False
+
+    @property
     def bands(self) -> Integers | None:
         """None: no wavelets."""
         return None
@@ -188,6 +207,10 @@ class AxisMoments:
 
     def range_weights(self, low: Integers, high: Integers) -> "scipy.sparse.csr_array | None":
         """Return None: weights are dense."""
+        return None
+
+    def range_reader(self, measurements: Integers) -> RangeReader | None:
+        """Return None: the cells are written out."""
         return None
 
     def column_pairs(self) -> tuple[ColumnPair, ...] | None:

@@ -125,20 +125,13 @@ def _sum_out(cells: NDArray[Number], box: Box, axes: Sequence[int]) -> NDArray[N
     # Contiguous choices become views, so that a marginal of a large cube copies nothing.
     part = part[tuple(_view(box, axis) for axis in range(cells.ndim))]
     for axis in range(cells.ndim):
-        if not _is_run(box, axis):
+        if box.run(axis) is None:
             part = np.take(part, box.indices(axis), axis=axis)
     summed = part.sum(axis=tuple(axis for axis in range(cells.ndim) if axis not in axes), dtype=cells.dtype)
     kept = sorted(axes)
     return np.asarray(np.transpose(summed, [kept.index(axis) for axis in axes]), dtype=cells.dtype)
 
 
-def _is_run(box: Box, axis: int) -> bool:
-    chosen = box.indices(axis)
-    return bool(chosen[-1] - chosen[0] + 1 == chosen.size)
-
-
 def _view(box: Box, axis: int) -> slice:
-    if not _is_run(box, axis):
-        return slice(None)
-    chosen = box.indices(axis)
-    return slice(int(chosen[0]), int(chosen[-1]) + 1)
+    run = box.run(axis)
+    return slice(None) if run is None else slice(run.start, run.stop)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import PlanError
-from veilcube.operators.base import AxisMoments, ColumnProducts, Moments, read_size
+from veilcube.operators.base import AxisMoments, ColumnProducts, Moments, RangeReader, read_size
 from veilcube.operators.tree.loops import (
     Gains,
     Nodes,
@@ -23,6 +23,7 @@ from veilcube.operators.tree.loops import (
     estimate_up,
     gain_up,
     measure_up,
+    read_up_to,
     weigh_down,
     weigh_up,
 )
@@ -43,6 +44,8 @@ from veilcube.operators.tree.steps import Sums, step_moments
 from veilcube.system import Floats, Integers, share_out
 
 LARGEST_MULTIPLIER = 2**31
+# Ranges of axes with more cells are read off the nodes, without the cells.
+_LONG = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +190,31 @@ class TreeAxis(AxisMoments):
     def solve(self, measurements: Floats | Integers) -> Floats:
         """Return the generalised least-squares estimate of the cells, in linear time."""
         flat, out, batch = self._matrices(measurements, self.rows, self.size, np.float64, keep_integers=True)
+        self._estimate(flat, out, batch)
+        return out.reshape((*measurements.shape[:-1], self.size))
+
+    def _estimate(self, flat: NDArray[Any], out: Floats, batch: int) -> Floats:
+        """Return the least-squares estimate of every inner node, and write that of the cells where there is room."""
         sums, estimates = np.empty((2, batch, self.shape.inner))
         plan = (nodes_of(self.shape), self.gains.gains, self.multipliers[-1], self._skip, flat, sums, estimates)
         self._up(batch, lambda span, part: estimate_up(*plan, span, part))
         self._down(batch, lambda span, part: estimate_down(*plan, out, span, part))
-        return out.reshape((*measurements.shape[:-1], self.size))
+        return estimates
+
+    def range_reader(self, measurements: Integers) -> RangeReader | None:
+        """Return what goes down to the ends of ranges from the estimates of all inner nodes; None for a short axis."""
+        if self.size <= _LONG:
+            return None
+        estimates = self._estimate(measurements.reshape(1, -1), np.empty((1, 0)), 1)[0]
+        plan = (nodes_of(self.shape), self.gains.gains, self.multipliers[-1], self._skip, measurements, estimates)
+
+        def read(low: Integers, high: Integers) -> Floats:
+            before, upto = np.empty((2, len(low)))
+            read_up_to(*plan, np.ascontiguousarray(low), before)
+            read_up_to(*plan, np.ascontiguousarray(high + 1), upto)
+            return upto - before
+
+        return read
 
     def noise_weights(self, query: Floats) -> Floats:
         """Return by how much each measurement's noise enters the least-squares answer to a query."""

@@ -106,7 +106,10 @@ def estimate_down(
     nodes: Nodes, gains: Gains, leaf: int, skip: int, measurements: Floats, sums: Floats, estimates: Floats,
     out: Floats, span: tuple[int, int], part: tuple[int, int],
 ) -> None:  # fmt: skip
-    """Turn m into the least-squares estimate x of every node, from the root down, and write that of the cells."""
+    """Turn m into the least-squares estimate x of every node, from the root down, and write that of the cells.
+
+    Without room for the cells (an empty ``out``) they are left out.
+    """
     first, child_start, child_count = nodes
     _, _, variance, spread = gains
     inner = first.size
@@ -114,8 +117,9 @@ def estimate_down(
     for row in range(part[0], part[1]):
         for v in range(span[0], span[1]):
             begin, count = child_start[v], child_count[v]
-            if count == 0:
-                out[row, first[v]] = estimates[row, v]
+            if count == 0 or (begin >= inner and out.shape[1] == 0):
+                if out.shape[1] > 0:
+                    out[row, first[v]] = estimates[row, v]
                 continue
             correction = (estimates[row, v] - sums[row, v]) / spread[v]
             if begin >= inner:
@@ -215,3 +219,34 @@ def gain_up(
             own_power *= own[v] * own[v]
             below_power *= below[v] * below[v]
             powers[v, k] = own_power + below_power * under[v, k]
+
+
+@compiled_if_long
+def read_up_to(
+    nodes: Nodes, gains: Gains, leaf: int, skip: int, measurements: Integers, estimates: Floats, ends: Integers,
+    found: Floats,
+) -> None:  # fmt: skip
+    """Write the sum of the first ``ends`` cells from x of the inner nodes: whole children, then the one that is cut."""
+    first, child_start, child_count = nodes
+    spread, inner, shrink = gains[3], first.size, 1.0 / leaf
+    for i in range(ends.size):
+        v, total = 0, 0.0
+        while ends[i] > first[v]:
+            begin, count = child_start[v], child_count[v]
+            if count == 0:
+                total += estimates[v]
+                break
+            if begin >= inner:
+                sums = 0.0
+                for cell in range(begin - skip, begin - skip + count):
+                    sums += measurements[cell] * shrink
+                step = (estimates[v] - sums) / spread[v] * shrink * shrink
+                for cell in range(min(count, ends[i] - first[v])):
+                    total += measurements[begin - skip + cell] * shrink + step
+                break
+            c = begin
+            while c + 1 < begin + count and first[c + 1] <= ends[i]:
+                total += estimates[c]
+                c += 1
+            v = c
+        found[i] = total

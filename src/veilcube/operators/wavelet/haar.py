@@ -26,13 +26,14 @@ from veilcube.operators.base import (
     ColumnProducts,
     InsideAxis,
     Moments,
+    RangeReader,
     Way,
     farthest,
     farthest_products,
     in_tiles,
     read_size,
 )
-from veilcube.operators.wavelet.loops import haar_pass
+from veilcube.operators.wavelet.loops import haar_pass, read_up_to
 from veilcube.system import Floats, Integers, compiled, share_out
 
 # Ranges of axes with more cells have noise weights that are sparse enough to be told so.
@@ -85,6 +86,17 @@ class HaarAxis(InsideAxis, AxisMoments):
     def range_weights(self, low: Integers, high: Integers) -> "scipy.sparse.csr_array | None":
         """Return the noise weights of inclusive ranges, a path of nodes for each end; None where the axis is short."""
         return haar_range_weights(self.size, low, high) if self.size > _LONG else None
+
+    def range_reader(self, measurements: Integers) -> RangeReader | None:
+        """Return what halves totals on the way to the ends of ranges; None where the axis is short."""
+        if self.size <= _LONG:
+            return None
+        return lambda low, high: read_up_to(measurements, high + 1) - read_up_to(measurements, low)
+
+    @property
+    def has_bands(self) -> bool:
+        """True."""
+        return True
 
     @cached_property
     def bands(self) -> Integers:

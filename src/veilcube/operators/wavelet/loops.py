@@ -174,3 +174,26 @@ def nominal_weigh(source: Floats, target: Floats, family: Family, width: int, fi
         for c in range(stop - start):
             tile[0, c] /= multiplier[0]
         _store(tile, target, block, start, stop)
+
+
+@compiled
+def read_up_to(measurements: Integers, ends: Integers) -> Floats:
+    """Return the least-squares sum of the first ``ends`` cells, one node a level; cells are never written out.
+
+    The left half of a node has half of the total, and half of what the halves differ by.
+    """
+    found = np.zeros(ends.size)
+    for i in range(ends.size):
+        first, length, total = 0, measurements.size, float(measurements[0])
+        while ends[i] > first:
+            if ends[i] >= first + length:
+                found[i] += total
+                break
+            half = length // 2
+            left = (total + measurements[first + half]) * 0.5
+            if ends[i] >= first + half:
+                found[i] += left
+                first, length, total = first + half, length - half, total - left
+            else:
+                length, total = half, left
+    return found

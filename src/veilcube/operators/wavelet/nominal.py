@@ -122,6 +122,11 @@ class NominalAxis(InsideAxis, AxisMoments):
         return tree.shape.child_start, tree.shape.child_count, tree.parent, tree.cell_row, own
 
     @property
+    def has_bands(self) -> bool:
+        """True."""
+        return True
+
+    @property
     def bands(self) -> Integers:
         """The level of each row: 0 for the total."""
         return self.tree.depth

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veilcube.errors import QueryError
-from veilcube.schema import Box, Region, Schema
+from veilcube.schema import BYTES_PER_CELL, Box, Region, Schema
+from veilcube.system import require_cells
 
 # Each box is the runs of cells chosen on each axis that it narrows, by axis.
 Runs = tuple[tuple[int, int], ...]
@@ -23,8 +24,10 @@ _NOT_WELL_FORMED = "the stored question is not well formed; its ledger was chang
 def canonical_region(region: Region) -> Region:
     """Return the same cells as disjoint boxes that depend on nothing but the cells."""
     if len(region.boxes) == 1:
-        axes = (None if mask is None or mask.all() else mask for mask in region.boxes[0].axes)
-        return Region(region.shape, (Box(region.shape, tuple(axes)),))
+        whole = Region.everything(region.shape).boxes[0]
+        for axis, chosen in enumerate(region.boxes[0].chosen):
+            whole = whole if chosen is None else whole.with_axis(axis, chosen)
+        return Region(region.shape, (whole,))
     masks = [[box.mask(axis) for axis in range(len(region.shape))] for box in region.boxes]
     spelled = _Speller(masks).spell(0, tuple(range(len(masks))))
     return Region(region.shape, tuple(_box(region.shape, plain) for plain in spelled))
@@ -34,9 +37,9 @@ def region_to_data(schema: Schema, region: Region) -> list[dict[str, list[list[i
     """Return a canonical region as plain data: for each box, the runs of cells of the attributes that it narrows."""
     return [
         {
-            schema.names[axis]: [list(run) for run in _runs_of(mask)]
-            for axis, mask in enumerate(box.axes)
-            if mask is not None
+            schema.names[axis]: [list(run) for run in _runs_on(box, axis)]
+            for axis, chosen in enumerate(box.chosen)
+            if chosen is not None
         }
         for box in region.boxes
     ]
@@ -81,6 +84,11 @@ class _Speller:
         return tuple(found)
 
 
+def _runs_on(box: Box, axis: int) -> Runs:
+    run = box.run(axis)
+    return _runs_of(box.mask(axis)) if run is None else ((run.start, run.stop - 1),) if run else ()
+
+
 def _runs_of(mask: NDArray[np.bool_]) -> Runs:
     """Return the inclusive first and last cell of each run of chosen cells."""
     padded = np.concatenate([[False], mask, [False]]).astype(np.int8)
@@ -90,8 +98,12 @@ def _runs_of(mask: NDArray[np.bool_]) -> Runs:
 
 
 def _box(shape: Sequence[int], plain: PlainBox) -> Box:
-    axes: list[NDArray[np.bool_] | None] = [None] * len(shape)
+    axes: list[NDArray[np.bool_] | range | None] = [None] * len(shape)
     for axis, runs in plain:
+        if len(runs) == 1:
+            axes[axis] = range(runs[0][0], runs[0][1] + 1)
+            continue
+        require_cells(shape[axis], BYTES_PER_CELL, "a question")
         mask = np.zeros(shape[axis], dtype=np.bool_)
         for first, last in runs:
             mask[first : last + 1] = True

@@ -30,6 +30,8 @@ from veilcube.schema import Attribute, Bins, Box, Ordinal, Region, Schema, Whole
 from veilcube.system import Floats, require_cells
 
 LARGEST_NUMBER = 2**53
+# The numbers of all cells, their powers as Python's whole numbers, and what is counted beside them.
+_BYTES_PER_NUMBER = 96
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,7 @@ class CellValues:
 def cell_values(attribute: Attribute) -> CellValues:
     """Return the numbers of an attribute's cells; refuses attributes whose cells have none."""
     division = attribute.division if isinstance(attribute, Ordinal) else None
-    require_cells(attribute.size, 24, f"summing '{attribute.name}'")
+    require_cells(attribute.size, _BYTES_PER_NUMBER, f"summing '{attribute.name}'")
     numbers = np.zeros(attribute.size, dtype=np.int64)
     if isinstance(division, WholeNumbers):
         numbers[: division.size] = np.arange(division.low, division.high + 1)
@@ -285,7 +287,7 @@ def _groups(moment: Moment) -> Iterator[tuple[int, ...]]:
 
 
 def _holds(moment: Moment, box: Box, group: Sequence[int]) -> bool:
-    return all(bool(box.mask(axis)[cell]) for axis, cell in zip(moment.by, group, strict=True))
+    return all(box.holds(axis, cell) for axis, cell in zip(moment.by, group, strict=True))
 
 
 def _term(moment: Moment, weights: Weights, box: Box, group: Sequence[int]) -> Mapping[int, Floats]:

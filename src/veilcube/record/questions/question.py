@@ -67,8 +67,8 @@ class Question:
         for box in region_to_data(self.schema, self.region):
             parts = []
             for name, runs in box.items():
-                labels = self.schema[name].labels()
-                shown = [labels[a] if a == b else f"{labels[a]}..{labels[b]}" for a, b in runs]
+                label = self.schema[name].label
+                shown = [label(a) if a == b else f"{label(a)}..{label(b)}" for a, b in runs]
                 parts.append(f"{name} is {' or '.join(shown)}")
             boxes.append(" and ".join(parts))
         return f"rows where {'; or '.join(boxes)}" if any(boxes) else "all rows"

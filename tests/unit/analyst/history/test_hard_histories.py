@@ -92,7 +92,7 @@ def test_exact_answers_in_a_prior_do_not_hide_the_noisy_ones():
     asked = vc.Workload(LINE, [{"age": (0, 4)}, *({"age": age} for age in range(10))])
     values = [1000.0, *([200.0] * 5), *([100.0] * 5)]
     ages, _ = read_prior(LINE, vc.History(LINE, asked, values, [0.0, *([4.0] * 10)]))
-    assert np.allclose(ages, np.repeat([2, 1], 5) / 15, rtol=1e-3)
+    assert np.allclose(ages.values, np.repeat([2, 1], 5) / 15, rtol=1e-3)
 
 
 def test_what_learns_from_a_refined_release_keeps_its_facts_and_a_prior_cannot():

@@ -33,6 +33,7 @@ from veilcube.operators import (
     BlockSums,
     LinearAnswers,
     ProductOperator,
+    RangeReader,
     group_cells,
 )
 from veilcube.record import NoisyMeasurement, ReleaseRecord
@@ -64,6 +65,13 @@ class LinearEstimate:
     def _block_sums(self) -> BlockSums[np.float64]:
         return BlockSums(self._cells)
 
+    @cached_property
+    def _reader(self) -> RangeReader | None:
+        """What answers ranges on a single long attribute without its cells."""
+        if self._product is None or len(self._product.axes) > 1:
+            return None
+        return self._product.axes[0].range_reader(self._values)
+
     def cells(self) -> NDArray[np.float64]:
         """Return the least-squares estimate of every cell."""
         return self._cells.copy()
@@ -71,12 +79,15 @@ class LinearEstimate:
     def rectangles(self, low: NDArray[np.int64], high: NDArray[np.int64], confidence: float) -> Estimates:
         """Estimate the count of each block."""
         moments = self._answers.moments_of_rectangles(low, high)
-        return with_intervals(self._block_sums(low, high), moments, self._noise, confidence)
+        sums = self._block_sums(low, high) if self._reader is None else self._reader(low[:, 0], high[:, 0])
+        return with_intervals(sums, moments, self._noise, confidence)
 
     def region(self, region: Region, confidence: float) -> Estimates:
         """Estimate the count of a region."""
-        moments = self._answers.moments_of_region(region)
-        return with_intervals(group_cells(self._cells, region, ())[0], moments, self._noise, confidence)
+        moments, block = self._answers.moments_of_region(region), region.rectangle()
+        if block is None or self._reader is None:
+            return with_intervals(group_cells(self._cells, region, ())[0], moments, self._noise, confidence)
+        return with_intervals(self._reader(*block).reshape(()), moments, self._noise, confidence)
 
     def grouped(self, region: Region, axes: Sequence[int]) -> GroupedCounts:
         """Estimate the counts inside a region for every combination of cells of the given axes."""

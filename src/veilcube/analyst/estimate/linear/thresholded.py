@@ -46,7 +46,7 @@ class Thresholded:
         product = record.measurements[0].product
         if len(record.measurements) != 1 or product is None or record.measurements[0].cells is not None:
             return False
-        return all(axis.is_flat or axis.bands is not None for axis in product.axes)
+        return all(axis.is_flat or axis.has_bands for axis in product.axes)
 
     def fit(self, record: ReleaseRecord) -> AdjustedEstimate:
         """Return its answers about this release."""

@@ -10,11 +10,13 @@ which is summed over the attributes that another query does not mention, weighte
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 import numpy as np
 
-from veilcube.query import Factor, LinearQueries
+from veilcube.analyst.history.base.shares import Shares, Weighed, weigh
+from veilcube.query import LinearQueries
 from veilcube.system import Floats, Integers
 
 Axes = tuple[int, ...]
@@ -30,7 +32,7 @@ class TableGroup:
     axes: Axes
     positions: Integers
     tables: Floats
-    prior: Sequence[Floats]
+    prior: Sequence[Shares]
     _summed: dict[Axes, Floats] = field(default_factory=dict, repr=False)
 
     def on(self, axes: Axes) -> Floats:
@@ -39,7 +41,7 @@ class TableGroup:
             table = self.tables
             for place in reversed(range(len(self.axes))):
                 if self.axes[place] not in axes:
-                    table = np.tensordot(table, self.prior[self.axes[place]], axes=(place + 1, 0))
+                    table = np.tensordot(table, self.prior[self.axes[place]].values, axes=(place + 1, 0))
             self._summed[axes] = table.reshape(len(table), -1)
         return self._summed[axes]
 
@@ -50,21 +52,22 @@ class TableGroup:
 
 @dataclass(frozen=True, eq=False)
 class TermGroup:
-    """Terms that weigh the same attributes, as products: ``rows`` (terms, cells) for each of ``axes``."""
+    """Terms at ``positions`` that weigh the same attributes, as products: ``places`` in the factors of these."""
 
     axes: Axes
     positions: Integers
-    rows: Sequence[Floats]
-    prior: Sequence[Floats]
+    places: Sequence[Integers]
+    factors: Sequence[Weighed]
 
     def on(self, axes: Axes) -> Floats:
         """Return the terms with other attributes summed out under the prior, (terms, cells of ``axes``)."""
         table = np.ones((self.positions.size, 1))
-        for axis, rows in zip(self.axes, self.rows, strict=True):
+        for axis, places in zip(self.axes, self.places, strict=True):
             if axis in axes:
+                rows = self.factors[axis].part.written(places)
                 table = (table[:, :, np.newaxis] * rows[:, np.newaxis, :]).reshape(len(table), -1)
             else:
-                table = table * (rows @ self.prior[axis])[:, np.newaxis]
+                table = table * self.factors[axis].means[places][:, np.newaxis]
         return table
 
 
@@ -74,24 +77,24 @@ def products_of_groups(left: TableGroup, right: TableGroup | TermGroup) -> Float
     return np.asarray((left.on(shared) * _joint(left.prior, shared)) @ right.on(shared).T)
 
 
-def _joint(prior: Sequence[Floats], axes: Axes) -> Floats:
+def _joint(prior: Sequence[Shares], axes: Axes) -> Floats:
     """Return the prior of every combination of cells of some attributes."""
     weights = np.ones(1)
     for axis in axes:
-        weights = np.multiply.outer(weights, prior[axis]).ravel()
+        weights = np.multiply.outer(weights, prior[axis].values).ravel()
     return weights
 
 
-def term_groups(queries: LinearQueries, prior: Sequence[Floats]) -> list[TermGroup]:
+def term_groups(queries: LinearQueries, prior: Sequence[Shares]) -> list[TermGroup]:
     """Return all terms of the queries by the attributes they weigh."""
-    groups = []
+    groups, factors = [], weigh(queries.parts, prior)
     for axes, terms in queries.term_groups():
-        rows = [queries.parts[axis].rows[np.searchsorted(queries.parts[axis].terms, terms)] for axis in axes]
-        groups.append(TermGroup(axes, terms, rows, prior))
+        places = [np.searchsorted(queries.parts[axis].terms, terms) for axis in axes]
+        groups.append(TermGroup(axes, terms, places, factors))
     return groups
 
 
-def split_tables(queries: LinearQueries, prior: Sequence[Floats]) -> tuple[list[TableGroup], Integers]:
+def split_tables(queries: LinearQueries, prior: Sequence[Shares]) -> tuple[list[TableGroup], Integers]:
     """Return the queries that are better written out, by their attributes, and the positions of all others."""
     many = np.bincount(queries.owner, minlength=len(queries))
     tables: dict[Axes, tuple[list[int], list[Floats]]] = {}
@@ -125,9 +128,9 @@ def _table(queries: LinearQueries, axes: Axes, terms: Integers) -> Floats:
 
 def _rows(queries: LinearQueries, axis: int, terms: Integers) -> Floats:
     part = queries.parts[axis]
-    weights = np.ones((terms.size, part.rows.shape[1]))
+    weights = np.ones((terms.size, part.size))
     first, last = np.searchsorted(part.terms, [terms[0], terms[-1] + 1])
-    weights[part.terms[first:last] - terms[0]] = part.rows[first:last]
+    weights[part.terms[first:last] - terms[0]] = part.written(np.arange(first, last))
     return weights
 
 
@@ -138,15 +141,20 @@ _NORMS_AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False)
 class ProductKernel:
-    """Inner products under the prior Π_k p_k, ``prior`` holding one probability vector for each attribute."""
+    """Inner products under the prior Π_k p_k, ``given`` as the shares of each attribute or its probabilities."""
 
-    prior: tuple[Floats, ...]
+    given: Sequence[Shares | Floats]
+
+    @cached_property
+    def prior(self) -> tuple[Shares, ...]:
+        """The shares of each attribute."""
+        return tuple(Shares.of(part) for part in self.given)
 
     def means(self, queries: LinearQueries) -> Floats:
         """Return <q, 1>, the mean of each query under the prior: its inner product with the universal query."""
         products = np.ones(queries.owner.size)
-        for part, shares in zip(queries.parts, self.prior, strict=True):
-            products[part.terms] *= part.rows @ shares
+        for factor in weigh(queries.parts, self.prior):
+            products[factor.part.terms] *= factor.means
         return queries.sum_terms(products)
 
     def slices(self, queries: LinearQueries) -> Floats:
@@ -154,14 +162,14 @@ class ProductKernel:
 
         That is nothing where it weighs all cells of the attribute alike.
         """
-        means = [np.abs(part.rows @ shares) for part, shares in zip(queries.parts, self.prior, strict=True)]
-        found = np.empty((len(self.prior), len(queries)))
-        for axis, part in enumerate(queries.parts):
+        factors = weigh(queries.parts, self.prior)
+        found = np.empty((len(factors), len(queries)))
+        for axis, factor in enumerate(factors):
             products = np.zeros(queries.owner.size)
-            products[part.terms] = np.ptp(part.rows, axis=1) / part.rows.shape[1]
-            for other, mean in enumerate(means):
-                if other != axis:
-                    products[queries.parts[other].terms] *= mean
+            products[factor.part.terms] = factor.spans / factor.part.size
+            for other in factors:
+                if other is not factor:
+                    products[other.part.terms] *= np.abs(other.means)
             found[axis] = queries.sum_terms(products)
         return found
 
@@ -178,8 +186,8 @@ class ProductKernel:
     def _norms_of_products(self, queries: LinearQueries) -> Floats:
         if queries.owner.size == len(queries):
             products = np.ones(queries.owner.size)
-            for part, shares in zip(queries.parts, self.prior, strict=True):
-                products[part.terms] *= np.square(part.rows) @ shares
+            for factor in weigh(queries.parts, self.prior):
+                products[factor.part.terms] *= factor.squares
             return queries.sum_terms(products)
         found = np.empty(len(queries))
         for start in range(0, len(queries), _NORMS_AT_ONCE):
@@ -210,34 +218,33 @@ class ProductKernel:
 
     def _products_between(self, left: LinearQueries, right: LinearQueries, found: Floats) -> Floats:
         """Fill ``found`` with the inner products of queries by pairs of their terms, some rows at a time."""
-        pairs = zip(right.parts, self.prior, strict=True)
-        weighted = [Factor(part.terms, part.rows * shares) for part, shares in pairs]
-        means = [part.rows.sum(axis=1) for part in weighted]
+        theirs = weigh(right.parts, self.prior)
         terms_a_query = max(1, left.owner.size // max(len(left), 1))
         at_once = max(1, _PAIRS_AT_ONCE // (max(right.owner.size, 1) * terms_a_query))
         for start in range(0, len(left), at_once):
             piece = left[start : start + at_once]
-            products = self._terms_between(piece, weighted, means, right.owner.size)
+            products = self._terms_between(piece, theirs, right.owner.size)
             found[start : start + len(piece)] = right.sum_terms(piece.sum_terms(products).T).T
         return found
 
-    def _terms_between(
-        self, left: LinearQueries, right: Sequence[Factor], means: Sequence[Floats], terms: int
-    ) -> Floats:
+    def _terms_between(self, left: LinearQueries, right: Sequence[Weighed], terms: int) -> Floats:
         products = np.ones((left.owner.size, terms))
-        for ours, theirs, mean, shares in zip(left.parts, right, means, self.prior, strict=True):
-            if not ours.terms.size and not theirs.terms.size:
+        for ours, theirs in zip(weigh(left.parts, self.prior), right, strict=True):
+            mine, others = ours.part.terms, theirs.part.terms
+            if not mine.size and not others.size:
                 continue
             # What one attribute contributes to a row: the other side's means where only that side mentions it.
             line = np.ones(terms)
-            line[theirs.terms] = mean
+            line[others] = theirs.means
             rows_without = np.ones(left.owner.size, dtype=np.bool_)
-            rows_without[ours.terms] = False
+            rows_without[mine] = False
             products[rows_without] *= line
-            if ours.terms.size:
-                block = np.repeat((ours.rows @ shares)[:, np.newaxis], terms, axis=1)
-                block[:, theirs.terms] = ours.rows @ theirs.rows.T
-                products[ours.terms] *= block
+            if mine.size:
+                block = ours.products(theirs)
+                if others.size < terms:
+                    both, block = block, np.repeat(ours.means[:, np.newaxis], terms, axis=1)
+                    block[:, others] = both
+                products[mine] *= block
         return products
 
 

@@ -7,12 +7,13 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from veilcube.analyst.history.base.shares import Shares
 from veilcube.analyst.history.base.sources import HistorySource, read_history, told_sources
 from veilcube.errors import QueryError
 from veilcube.query import Answers
 from veilcube.record import History
 from veilcube.schema import Schema
-from veilcube.system import Floats
+from veilcube.system import Floats, require_memory
 
 Prior: TypeAlias = Mapping[str, "ArrayLike | Answers"] | Answers | HistorySource | None
 
@@ -23,8 +24,10 @@ _AS_GOOD_AS_ZERO = 1e-6
 # Exact answers count as having this share of the largest variance: exact for a prior, and noisy ones are not lost.
 _NEARLY_EXACT = 1e-8
 
+_GIVE_IT = "give the prior as weights, or leave it out"
 
-def read_prior(schema: Schema, prior: Prior) -> tuple[Floats, ...]:
+
+def read_prior(schema: Schema, prior: Prior) -> tuple[Shares, ...]:
     """Return a distribution for each attribute; one that the prior does not mention has the uniform distribution.
 
     A prior is a mapping from attributes to weights or to the ``Answers`` of a marginal, such ``Answers`` alone, or
@@ -42,7 +45,7 @@ def read_prior(schema: Schema, prior: Prior) -> tuple[Floats, ...]:
     elif prior is not None:
         weights = _measured_weights(schema, _read_parts(prior))
     return tuple(
-        _distribution(schema.names[axis], weights[axis], size) if axis in weights else np.full(size, 1 / size)
+        Shares(size, _distribution(schema.names[axis], weights[axis], size)) if axis in weights else Shares(size)
         for axis, size in enumerate(schema.shape)
     )
 
@@ -89,12 +92,13 @@ def _measured_weights(schema: Schema, history: History) -> dict[int, Floats]:
         terms = [term for term, support in enumerate(supports) if support == (axis,)]
         chosen = np.array([query for query in history.queries.owner[terms].tolist() if single[query]], dtype=np.int64)
         part = history.queries[chosen].parts[axis]
-        if not part.terms.size:
+        if part.terms.size < size:
             continue
-        variances = history.variances[chosen]
+        require_memory(24 * part.terms.size * size, f"a prior from measurements of '{schema.names[axis]}'", _GIVE_IT)
+        rows, variances = part.rows, history.variances[chosen]
         spread = np.sqrt(np.maximum(variances, _NEARLY_EXACT * (float(variances.max()) or 1.0)))
-        inverse = np.linalg.pinv(part.rows / spread[:, np.newaxis])
-        if np.linalg.matrix_rank(part.rows) == size:
+        inverse = np.linalg.pinv(rows / spread[:, np.newaxis])
+        if np.linalg.matrix_rank(rows) == size:
             found[axis] = np.maximum(inverse @ (history.values[chosen] / spread), np.linalg.norm(inverse, axis=1))
     if not found:
         raise QueryError("the prior measured no attribute alone; measure one-attribute marginals, or leave it out")

@@ -86,7 +86,8 @@ class _Projection:
     def weight(self) -> Floats:
         """How much a cell counts in each query: 1 for those that count."""
         norms, means = np.maximum(self.norms, 0.0), np.maximum(np.abs(self.means), np.finfo(np.float64).tiny)
-        return np.asarray(np.minimum(norms / means, 1.0 + np.sqrt(norms)))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.minimum(norms / means, 1.0 + np.sqrt(norms)))
 
 
 class KernelPCAModel(AnswersWorkloads):
@@ -243,7 +244,7 @@ class KernelPCAModel(AnswersWorkloads):
             return None
         prior = np.ones(len(places))
         for axis, shares in enumerate(self._parts.kernel.prior):
-            prior *= shares[places[:, axis]]
+            prior *= shares.values[places[:, axis]]
         inside, along = self._coordinates(past.evaluate(places) * prior[:, np.newaxis], prior)
         means = prior - inside @ self._parts.everything
         weights = self._spectrum.weights(along, means, self._alpha)

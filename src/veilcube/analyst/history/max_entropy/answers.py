@@ -78,7 +78,7 @@ def _by_table(group: TableGroup, universe: Universe, errors: ErrorModel, total: 
         weights = _weights_of(group, start, min(start + at_once, group.members.size))
         mean = weights @ chances.ravel()
         variance = np.maximum(np.square(weights) @ chances.ravel() - np.square(mean), 0.0)
-        alone = spread_given_total(weights, errors.prior_spread(total * chances.ravel()))
+        alone = spread_given_total(weights, errors.prior_spread(total * chances.ravel(), group.axes))
         error = _least_error(group, weights, chances, errors, alone, mean, variance)
         own, unmeasured = _own_noise(group, weights, errors), _unmeasured(group, weights, chances, errors, mean)
         parts.append((mean, variance, np.ptp(weights, axis=1), error, own, unmeasured))
@@ -91,8 +91,8 @@ def _weights_of(group: TableGroup, start: int, stop: int) -> Floats:
         return np.bincount(group.owner, minlength=group.members.size)[start:stop, np.newaxis].astype(np.float64)
     chosen = (group.owner >= start) & (group.owner < stop)
     products = np.ones((int(chosen.sum()), 1))
-    for factor in group.factors:
-        products = (products[:, :, np.newaxis] * factor[chosen][:, np.newaxis, :]).reshape(len(products), -1)
+    for factor in group.factors_of(np.flatnonzero(chosen)):
+        products = (products[:, :, np.newaxis] * factor[:, np.newaxis, :]).reshape(len(products), -1)
     owner = group.owner[chosen] - start
     if owner.size == stop - start and (owner == np.arange(owner.size)).all():
         return products

@@ -12,16 +12,18 @@ known; with c at most a quarter of e², e² is at most twice what is seen. The c
 e² = κ² X²(1 - X/n)² by weighted least squares.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from veilcube.analyst.history.max_entropy.dual import DualProblem
 from veilcube.analyst.history.max_entropy.tables import TableGroup
-from veilcube.system import Floats
+from veilcube.system import Floats, Integers
 
 Marks = NDArray[np.bool_]
 
@@ -81,12 +83,18 @@ _REACH = 2.0
 
 @dataclass(frozen=True, eq=False)
 class TableBelief:
-    """The posterior covariance of one table's counts: a diagonal, less what measurements removed from it."""
+    """The posterior covariance of one table's counts: a diagonal, less what measurements removed from it.
+
+    ``prior`` is the diagonal before anything was measured, for the expected ``counts`` and ``wider`` by a factor.
+    """
 
     spread: Floats
     removed: Floats | None = None
     solved: Floats | None = None
     noise: Floats | None = None
+    counts: Floats = field(default_factory=lambda: np.empty(0))
+    prior: Floats = field(default_factory=lambda: np.empty(0))
+    wider: float = 1.0
 
     def variance(self, weights: Floats) -> Floats:
         """Return g'Pg for each row of weights over the table's cells."""
@@ -99,6 +107,37 @@ class TableBelief:
     def noise_of(self, weights: Floats) -> Floats:
         """Return the variance of the noise of each row of weights; infinite unless every cell was measured alone."""
         return np.full(len(weights), np.inf) if self.noise is None else _surer(weights, self.noise)
+
+
+@dataclass(frozen=True, eq=False)
+class RefinedBelief:
+    """A belief about segments, asked of pieces of these: what is known of each whole, and what divides it.
+
+    With ḡ the mean of weights g over the pieces of a segment, weighed by their ``spread``, the variance is that of ḡ
+    plus Σ spread (g - ḡ)² (total variance). ``parents`` is each piece's segment.
+    """
+
+    whole: TableBelief
+    parents: Integers
+    spread: Floats
+
+    def variance(self, weights: Floats) -> Floats:
+        """Return g'Pg for each row of weights over the pieces."""
+        means = self._means(weights)
+        return self.whole.variance(means) + np.square(weights - means[:, self.parents]) @ self.spread
+
+    def noise_of(self, weights: Floats) -> Floats:
+        """Return the variance of the noise of each row of weights; infinite where it cuts a segment."""
+        means = self._means(weights)
+        is_cut = (np.abs(weights - means[:, self.parents]) > _ROUNDING).any(axis=1)
+        return np.where(is_cut, np.inf, self.whole.noise_of(means))
+
+    def _means(self, weights: Floats) -> Floats:
+        pieces = np.arange(self.parents.size)
+        summing = scipy.sparse.csr_array(
+            (self.spread, (pieces, self.parents)), shape=(self.parents.size, self.whole.spread.size)
+        )
+        return np.asarray((weights @ summing) / np.bincount(self.parents, self.spread, self.whole.spread.size))
 
 
 def _surer(weights: Floats, spread: Floats) -> Floats:
@@ -124,14 +163,16 @@ class TableShape:
 class ErrorModel:
     """Beliefs about every measured table, and the relative misjudgements, each cell's own and common, that they share.
 
-    ``doubt`` is a factor of all variances: above 1 where the fit did not converge.
+    ``doubt`` is a factor of all variances: above 1 where the fit did not converge. ``likeness`` of some attributes is
+    Σ p² over (Σ p)² of what stands for one cell each; None where that is 1.
     """
 
     tables: tuple[TableShape, ...]
-    beliefs: tuple[TableBelief, ...]
+    beliefs: tuple[TableBelief | RefinedBelief, ...]
     rate: float
     common: float = 0.0
     doubt: float = 1.0
+    likeness: Callable[[tuple[int, ...]], Floats] | None = None
 
     def common_error(self, variances: Floats, reaches: Floats, total: float, attributes: int) -> Floats:
         """Return the variance of counts for what their cells are misjudged together, one part for each pair.
@@ -142,17 +183,34 @@ class ErrorModel:
         moved = np.divide(variances, reaches, out=np.zeros_like(variances), where=reaches > 0)
         return pairs * np.square(self.common * total * moved)
 
-    def prior_spread(self, counts: Floats) -> Floats:
+    def prior_spread(self, counts: Floats, axes: tuple[int, ...] | None = None) -> Floats:
         """Return the variance of cells of which nothing was measured, from their expected counts."""
-        return counts + self.rate**2 * np.square(counts)
+        likeness = 1.0 if axes is None or self.likeness is None else self.likeness(axes)
+        return np.asarray(counts + self.rate**2 * np.square(counts) * likeness)
+
+
+class Merged(Protocol):
+    """What the cells of tables stand for, where they are segments of several cells."""
+
+    def cells(self, axes: tuple[int, ...]) -> Floats:
+        """Return how many cells each has."""
+
+    def likeness(self, axes: tuple[int, ...]) -> Floats:
+        """Return Σ p² over (Σ p)² of the cells of each."""
 
 
 def learn_errors(
-    problem: DualProblem, tables: Sequence[Floats], weights: Floats, total: float, doubt: float = 1.0
+    problem: DualProblem,
+    tables: Sequence[Floats],
+    weights: Floats,
+    total: float,
+    doubt: float = 1.0,
+    merged: Merged | None = None,
 ) -> ErrorModel:
     """Find the rate at which predicted errors match the estimated risk of the past queries.
 
     Where even the largest rate predicts too little, because the box is too narrow for the data, all is widened.
+    ``merged`` tells how many cells each cell of a table stands for, and how alike they are.
     """
     expected, deviation = problem.expectations(tables), problem.noise * total
     noisy = deviation > 0
@@ -160,7 +218,15 @@ def learn_errors(
     target = float(np.mean(risk / np.square(deviation[noisy]))) if noisy.any() else 0.0
     held, gaps = problem.held(weights, expected), (problem.shares - expected) * total
     parts = [
-        _Part(group, table.ravel() * total, deviation[group.members], held[group.members], gaps[group.members])
+        _Part(
+            group,
+            table.ravel() * total,
+            deviation[group.members],
+            held[group.members],
+            gaps[group.members],
+            np.ones(group.size) if merged is None else merged.cells(group.axes),
+            np.ones(group.size) if merged is None else merged.likeness(group.axes),
+        )
         for group, table in zip(problem.groups, tables, strict=True)
     ]
 
@@ -186,6 +252,12 @@ class _Part:
     deviation: Floats
     held: Marks
     gaps: Floats
+    cells: Floats
+    likeness: Floats
+
+    def spread(self, rate: float) -> Floats:
+        """Return the variance of each cell of the table, or of the cells that it stands for, before it was measured."""
+        return np.asarray(self.counts + rate**2 * np.square(self.counts) * self.likeness)
 
     def measured_cells(self) -> MeasuredCells | None:
         """Return the cells of the table if each of them was measured, once and with noise."""
@@ -203,7 +275,7 @@ class _Part:
     def belief(self, rate: float, wider: float, *, raised: bool = False) -> TableBelief:
         """Return the posterior under a rate, its variances widened, and raised where noise hides what is there."""
         group = self.group
-        prior = np.maximum(self.counts + rate**2 * np.square(self.counts), 1e-12)
+        prior = np.maximum(self.spread(rate), 1e-12)
         noise = np.maximum(np.square(self.deviation), np.square(_NEARLY_EXACT * max(float(self.deviation.max()), 1.0)))
         if group.cells is not None:
             spread = wider * prior
@@ -215,9 +287,10 @@ class _Part:
             np.minimum.at(spread, group.cells, wider * measured)
             alone = np.full(group.size, np.inf)
             np.minimum.at(alone, group.cells, noise)
-            return TableBelief(spread, noise=alone if np.isfinite(alone).all() else None)
+            told = alone if np.isfinite(alone).all() else None
+            return TableBelief(spread, noise=told, counts=self.counts, prior=wider * prior, wider=wider)
         if group.dense is None or group.members.size > _MOST_QUERIES or not group.axes:
-            return TableBelief(wider * prior)
+            return TableBelief(wider * prior, counts=self.counts, prior=wider * prior, wider=wider)
         if raised:
             prior = self._raised(prior, group.dense)
         measured = np.vstack([group.dense, np.ones(group.size)])
@@ -227,7 +300,8 @@ class _Part:
         # Exact answers that tell the total twice would leave nothing to divide by.
         gram[np.diag_indices(len(gram))] += noise + _NEARLY_EXACT**2 * np.diagonal(gram).max()
         factor = cho_factor(gram, lower=True)
-        return TableBelief(wider * prior, crossed.T, wider * cho_solve(factor, crossed).T)
+        spread, solved = wider * prior, wider * cho_solve(factor, crossed).T
+        return TableBelief(spread, crossed.T, solved, counts=self.counts, prior=spread, wider=wider)
 
     def _raised(self, prior: Floats, weights: Floats) -> Floats:
         """Return the variances of cells, those under answers near 0 raised to what their noise could hide.
@@ -237,15 +311,14 @@ class _Part:
         low = (self.deviation > 0) & (np.abs(weights @ self.counts) < self.deviation)
         squared = np.square(weights[low])
         missing = np.maximum(np.square(_REACH * self.deviation[low]) - squared @ prior, 0.0)
-        each = missing / np.maximum(squared.sum(axis=1), np.finfo(np.float64).tiny)
-        return np.asarray(prior + np.max((squared > 0) * each[:, np.newaxis], axis=0, initial=0.0))
+        each = missing / np.maximum(squared @ self.cells, np.finfo(np.float64).tiny)
+        return np.asarray(prior + self.cells * np.max((squared > 0) * each[:, np.newaxis], axis=0, initial=0.0))
 
     def predicted(self, rate: float) -> Floats:
         """Return the squared error predicted for each noisy query, its own misfit unseen, in units of its noise."""
         noisy, group = self.deviation > 0, self.group
         if group.cells is not None:
-            counts = self.counts[group.cells]
-            alone = (counts + rate**2 * np.square(counts))[noisy] / np.square(self.deviation[noisy])
+            alone = self.spread(rate)[group.cells][noisy] / np.square(self.deviation[noisy])
             return np.where(self.held[noisy], alone, 1.0)
         if group.dense is None or not group.axes:
             return np.ones(int(noisy.sum()))

@@ -20,6 +20,7 @@ from veilcube.analyst.history.base import (
     HistorySource,
     Prior,
     ProductKernel,
+    Shares,
     promises_of_prior,
     read_alpha,
     read_history,
@@ -38,6 +39,7 @@ from veilcube.analyst.history.max_entropy.exact import (
 )
 from veilcube.analyst.history.max_entropy.gibbs_fit import choose_alpha, descend_stochastically, fit_chains
 from veilcube.analyst.history.max_entropy.model import Convergence, MaxEntropyModel
+from veilcube.analyst.history.max_entropy.segments import Segments
 from veilcube.analyst.history.max_entropy.tables import group_queries
 from veilcube.analyst.history.max_entropy.universe import (
     ExactUniverse,
@@ -54,6 +56,8 @@ from veilcube.system import Floats, read_choice, read_progress, read_real, read_
 Progress = Callable[[float | None], None]
 
 ENGINES = ("auto", "exact", "gibbs", "sgd")
+# Universes of more cells are merged into segments that the history tells apart.
+MOST_CELLS_ONE_BY_ONE = MOST_EXACT_CELLS
 # Misfit of answers that can be met, in units of their noise, beyond which the fit is said not to have converged.
 _CONVERGED = 0.5
 # As for answers: what is far beyond any table would leave floating point.
@@ -103,19 +107,22 @@ class MaxEntropy:
                 "the covariances of this history are not used, KernelPCA would use them",
                 stacklevel=2,
             )
-        groups = group_queries(learned.queries)
+        prior = read_prior(learned.schema, self.prior)
+        # Few cells are taken one by one; of many those are merged that no past query tells apart.
+        merged = Segments.of(learned.queries, prior) if learned.schema.cells > MOST_CELLS_ONE_BY_ONE else None
+        groups = group_queries(learned.queries if merged is None else merged.merged(learned.queries))
         rows = _read_total(total) or estimate_total(groups, learned.values, learned.variances)
         noise = np.sqrt(learned.variances) / rows.value
-        prior = read_prior(learned.schema, self.prior)
         _refuse_contradictions(learned, prior, total)
         privacy = join_promises([*learned.promises, *promises_of_prior(self.prior, history)])
-        shape, shares = learned.schema.shape, learned.values / rows.value
-        problem = DualProblem(groups, shape, shares, noise, box(np.inf, noise), prior)
+        shape = learned.schema.shape if merged is None else merged.shape
+        shares, laws = learned.values / rows.value, _laws(prior, merged)
+        problem = DualProblem(groups, shape, shares, noise, box(np.inf, noise), laws)
         engine = self._engine(shape)
         if engine == "exact":
-            model = self._fit_exactly(learned, problem, rows, advance)
+            model = self._fit_exactly(learned, problem, rows, merged, advance)
         else:
-            model = self._fit_chains(learned, problem, rows, engine, advance)
+            model = self._fit_chains(learned, problem, rows, merged, engine, advance)
         return replace(model, privacy=privacy, _beside=self._beside(learned, problem, rows))
 
     def _beside(self, history: History, problem: DualProblem, rows: Total) -> KernelPCAModel | None:
@@ -131,14 +138,16 @@ class MaxEntropy:
     def _engine(self, shape: tuple[int, ...]) -> str:
         if self.engine == "exact" and prod(shape) > MOST_EXACT_CELLS:
             raise QueryError(
-                f'engine="exact" is for at most {MOST_EXACT_CELLS:,} cells, and the schema has {prod(shape):,}; '
+                f'engine="exact" is for at most {MOST_EXACT_CELLS:,} cells, and {prod(shape):,} are told apart; '
                 'use engine="gibbs"'
             )
         if self.engine != "auto":
             return self.engine
         return "exact" if prod(shape) <= MOST_EXACT_CELLS else "gibbs"
 
-    def _fit_exactly(self, history: History, problem: DualProblem, rows: Total, progress: Progress) -> MaxEntropyModel:
+    def _fit_exactly(
+        self, history: History, problem: DualProblem, rows: Total, merged: Segments | None, progress: Progress
+    ) -> MaxEntropyModel:
         start = np.zeros(len(history))
         if self.alpha == "auto":
             alpha, start = choose_alpha_exactly(problem, progress)
@@ -149,10 +158,16 @@ class MaxEntropy:
         chances, _ = all_chances(boxed, log_prior(boxed.prior), weights)
         tables = tables_of(boxed, chances)
         fitted = _Fitted("exact", weights, tables, ExactUniverse(chances, self.seed), rounds, None)
-        return _model(history, boxed, rows, alpha, fitted)
+        return _model(history, boxed, rows, alpha, fitted, merged)
 
     def _fit_chains(
-        self, history: History, problem: DualProblem, rows: Total, engine: str, progress: Progress
+        self,
+        history: History,
+        problem: DualProblem,
+        rows: Total,
+        merged: Segments | None,
+        engine: str,
+        progress: Progress,
     ) -> MaxEntropyModel:
         start, done = np.zeros(len(history)), 0.0
         if self.alpha == "auto":
@@ -177,7 +192,7 @@ class MaxEntropy:
         fitted = _Fitted(
             engine, fit.weights, fit.tables, universe, rounds, None if engine == "sgd" else universe.chains
         )
-        return _model(history, boxed, rows, alpha, fitted)
+        return _model(history, boxed, rows, alpha, fitted, merged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +207,15 @@ class _Fitted:
     chains: int | None
 
 
-def _model(history: History, problem: DualProblem, rows: Total, alpha: float, fitted: _Fitted) -> MaxEntropyModel:
+def _laws(prior: tuple[Shares, ...], merged: Segments | None) -> tuple[Floats, ...]:
+    if merged is None:
+        return tuple(part.values for part in prior)
+    return tuple(merged.masses(axis) for axis in range(len(prior)))
+
+
+def _model(
+    history: History, problem: DualProblem, rows: Total, alpha: float, fitted: _Fitted, merged: Segments | None
+) -> MaxEntropyModel:
     expected = problem.expectations(fitted.tables)
     held = problem.held(fitted.weights, expected)
     gaps = (problem.shares - expected) / np.where(problem.noise > 0, problem.noise, 1e-4)
@@ -208,11 +231,13 @@ def _model(history: History, problem: DualProblem, rows: Total, alpha: float, fi
         )
     # Answers that should be met and are not tell how much further than their noise the model is off.
     doubt = 1.0 if converged else 1.0 + misfit**2
-    errors = learn_errors(problem, fitted.tables, fitted.weights, rows.value, doubt)
-    return MaxEntropyModel(history.schema, fitted.weights, report, history.privacy, fitted.universe, errors, rows)
+    errors = learn_errors(problem, fitted.tables, fitted.weights, rows.value, doubt, merged)
+    return MaxEntropyModel(
+        history.schema, fitted.weights, report, history.privacy, fitted.universe, errors, rows, _segments=merged
+    )
 
 
-def _refuse_contradictions(history: History, prior: tuple[Floats, ...], total: float | None) -> None:
+def _refuse_contradictions(history: History, prior: tuple[Shares, ...], total: float | None) -> None:
     """Refuse exact answers that no table can have, whatever its signs, as kernel PCA does."""
     exact = history[history.variances == 0] if (history.variances == 0).any() else None
     if exact is not None and len(exact) <= _MOST_COMPARED:

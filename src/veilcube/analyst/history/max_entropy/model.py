@@ -11,6 +11,7 @@ import numpy as np
 from veilcube.analyst.history.kernel_pca import KernelPCAModel
 from veilcube.analyst.history.max_entropy.answers import answer_queries
 from veilcube.analyst.history.max_entropy.error import ErrorModel
+from veilcube.analyst.history.max_entropy.segments import SegmentedUniverse, Segments, refine_errors
 from veilcube.analyst.history.max_entropy.universe import Total, Universe, require_few_cells
 from veilcube.analyst.synthesis import Rows, hand_over, read_number_of_rows, read_target
 from veilcube.errors import QueryError
@@ -69,6 +70,7 @@ class MaxEntropyModel(AnswersWorkloads):
     _errors: ErrorModel
     _total: Total
     _beside: KernelPCAModel | None = None
+    _segments: Segments | None = None
 
     def __repr__(self) -> str:
         return f"MaxEntropyModel({self.weights.size:,} answers over {', '.join(self.schema.names)}; {self.convergence})"
@@ -94,7 +96,7 @@ class MaxEntropyModel(AnswersWorkloads):
         queries = LinearQueries.of(workload)
         if queries.schema != self.schema:
             raise QueryError("the queries are for another schema than the history; build them with the same schema")
-        value, stddev = answer_queries(queries, self._universe, self._errors, self._total)
+        value, stddev = self._estimate(queries)
         deviations = widest_deviations(confidence)
         low, high = value - deviations * stddev, value + deviations * stddev
         if self._beside is not None:
@@ -103,6 +105,19 @@ class MaxEntropyModel(AnswersWorkloads):
             low, high = np.minimum(low, other.low), np.maximum(high, other.high)
             stddev = np.maximum(stddev, (high - low) / (2 * deviations))
         return Answers(value, low, high, stddev, confidence, self.privacy)
+
+    def _estimate(self, queries: LinearQueries) -> tuple[Floats, Floats]:
+        """Return expected counts and their standard deviations; queries may cut what was merged."""
+        if self._segments is None:
+            return answer_queries(queries, self._universe, self._errors, self._total)
+        value, stddev = np.empty(len(queries)), np.empty(len(queries))
+        for members, finer in self._segments.pieces(queries):
+            universe = SegmentedUniverse(self._universe, self._segments, finer)
+            errors = refine_errors(self._errors, self._segments, finer)
+            value[members], stddev[members] = answer_queries(
+                finer.merged(queries[members]), universe, errors, self._total
+            )
+        return value, stddev
 
     def distribution(self, names: Sequence[str] | str) -> Floats:
         """Return the estimated joint distribution of some attributes: one axis for each, adding up to 1."""
@@ -114,11 +129,16 @@ class MaxEntropyModel(AnswersWorkloads):
             raise QueryError("a distribution is over one or more attributes, each named once")
         require_few_cells(prod(self.schema.shape[axis] for axis in axes))
         order = sorted(axes)
-        found = self._universe.marginal(tuple(order))
+        universe: Universe = self._universe
+        if self._segments is not None:
+            universe = SegmentedUniverse(universe, self._segments, self._segments.cut_whole(order))
+        found = universe.marginal(tuple(order))
         return np.transpose(found, [order.index(axis) for axis in axes])
 
     def rows(self, n: int) -> Iterator[Rows]:
         """Draw rows as cell numbers, a part at a time."""
+        if self._segments is not None:
+            return SegmentedUniverse(self._universe, self._segments, self._segments).rows(read_number_of_rows(n))
         return self._universe.rows(read_number_of_rows(n))
 
     def synthesize(

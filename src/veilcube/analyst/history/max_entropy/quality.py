@@ -8,6 +8,7 @@ looked at again.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations, groupby
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from veilcube.analyst.history.max_entropy.tables import TableGroup, make_group, 
 from veilcube.record import History
 from veilcube.system import Floats
 
-Rows = NDArray[np.int32]
+Rows: TypeAlias = NDArray[np.signedinteger[Any]]  # int32 where cell numbers allow it
 
 MOST_ATTRIBUTES = 3
 

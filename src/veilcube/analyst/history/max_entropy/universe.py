@@ -7,7 +7,7 @@ noisy answers that counts all.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from veilcube.analyst.history.max_entropy.tables import TableGroup
 from veilcube.errors import QueryError
 from veilcube.system import Floats
 
-Rows = NDArray[np.int32]
+Rows: TypeAlias = NDArray[np.signedinteger[Any]]  # int32 where cell numbers allow it
 
 _ROWS_AT_ONCE = 1 << 18
 _POOLED_ROWS = 1 << 20

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from support.releases import release_of
 from veilcube.analyst.history import KernelPCA, MaxEntropy
-from veilcube.analyst.history.base.prior import read_prior
+from veilcube.analyst.history.base.prior import read_prior as read_shares
 from veilcube.errors import QueryError
 from veilcube.planner import Marginals, Tree
 from veilcube.query import Answers, Workload
@@ -27,6 +27,10 @@ def marginal_of(name: str, values: list[float], stddev: float) -> Answers:
     value = np.array(values)
     spread = np.full(value.shape, stddev)
     return Answers(value, value - spread, value + spread, spread, 0.95, axes={name: tuple(map(str, values))})
+
+
+def read_prior(schema, prior):
+    return tuple(shares.values for shares in read_shares(schema, prior))
 
 
 def test_no_prior_is_uniform_and_attributes_left_out_are_too():

@@ -1,0 +1,1 @@
+"""Benchmarks of size: rows, cells, charges, past answers."""
