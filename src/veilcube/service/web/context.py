@@ -6,10 +6,12 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from veilcube.curator import Ledger
 from veilcube.service.access import Caller, Keys, Limits, Sessions
 from veilcube.service.base import Settings
 from veilcube.service.public import Shelf
 from veilcube.service.store import Audit, Database
+from veilcube.service.tables import Datasets, Questions, Tables
 
 _WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE = 0.2, 10
 
@@ -26,6 +28,10 @@ class Service:
     limits: Limits = field(init=False)
     wrong_keys: Limits = field(init=False)
     shelf: Shelf = field(init=False)
+    ledger: Ledger = field(init=False)
+    datasets: Datasets = field(init=False)
+    tables: Tables = field(init=False)
+    questions: Questions = field(init=False)
 
     def __post_init__(self) -> None:
         settings, database = self.settings, self.database
@@ -35,6 +41,10 @@ class Service:
             "sessions": Sessions(database, settings.session_seconds),
             "limits": Limits(settings.requests_per_second, settings.burst),
             "shelf": Shelf(settings.below("releases")),
+            "ledger": Ledger(settings.ledger_url),
+            "datasets": Datasets(database),
+            "tables": Tables(settings),
+            "questions": Questions(database),
             "wrong_keys": Limits(_WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE),
         }
         for name, room in rooms.items():
