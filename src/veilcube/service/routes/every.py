@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from veilcube.service.routes import budgets, datasets, home, keys, questions, releases, schemas, tables
+from veilcube.service.routes import budgets, datasets, home, jobs, keys, questions, releases, schemas, tables
 
 ROUTERS: Sequence[APIRouter] = (
     home.router,
@@ -14,5 +14,6 @@ ROUTERS: Sequence[APIRouter] = (
     datasets.router,
     tables.router,
     budgets.router,
+    jobs.router,
     keys.router,
 )

@@ -1,17 +1,20 @@
 """Releases: what they are, their files, and tables of them as files."""
 
+from html import escape
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Annotated, Literal
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
+from veilcube.analyst import SCRIPTS, explore_body
 from veilcube.service.public import export_table, release_facts
 from veilcube.service.routes.manner import ByNames, Confidence, Estimator
-from veilcube.service.web import AnyCaller, Name, TheService, page
+from veilcube.service.web import AnyCaller, Name, TheService, data_route, page, show
 
 router = APIRouter(tags=["releases"])
 _EXAMPLE = {"name": "adult", "cells": 148, "privacy": {"epsilon": "1", "words": "Differentially private ..."}}
@@ -35,6 +38,30 @@ def release_file(name: Name, caller: AnyCaller, service: TheService) -> Response
 def release(name: Name, caller: AnyCaller, service: TheService) -> dict[str, object]:
     """Show what a release is: its schema, its promise, and the plan that it was made by."""
     return release_facts(name, service.shelf.release(name))
+
+
+@router.get("/releases/{name}/explore", include_in_schema=False)
+def explore_page(
+    request: Request,
+    name: Name,
+    caller: AnyCaller,
+    service: TheService,
+    estimator: Estimator = "best",
+    confidence: Confidence = 0.95,
+) -> Response:
+    """Show the page that explores a release: its scripts fetch the numbers and compute answers in the browser."""
+    service.shelf.files.existing(name)
+    model = f"/releases/{name}/explore.json?{urlencode({'estimator': estimator, 'confidence': confidence})}"
+    body = explore_body().replace('<div id="explore">', f'<div id="explore" data-model="{escape(model)}">')
+    return show(request, "explore.html", {"name": name, "body": body, "scripts": SCRIPTS})
+
+
+@data_route(router, "/releases/{name}/explore.json", example={"format": 1, "title": "adult", "attributes": []})
+def explore(
+    name: Name, caller: AnyCaller, service: TheService, estimator: Estimator = "best", confidence: Confidence = 0.95
+) -> Response:
+    """Give the numbers from which answers are computed in a browser, as the page of a release does."""
+    return Response(service.shelf.explored(name, estimator, confidence), media_type="application/json")
 
 
 @page(router, "/releases/{name}/check", "data.html", example={"words": "..."})

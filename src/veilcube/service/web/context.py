@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from veilcube.curator import Ledger
 from veilcube.service.access import Caller, Keys, Limits, Sessions
 from veilcube.service.base import Settings
+from veilcube.service.jobs import Jobs, Keeper
 from veilcube.service.public import Shelf
 from veilcube.service.store import Audit, Database
 from veilcube.service.tables import Datasets, Questions, Tables
@@ -32,19 +33,23 @@ class Service:
     datasets: Datasets = field(init=False)
     tables: Tables = field(init=False)
     questions: Questions = field(init=False)
+    jobs: Jobs = field(init=False)
+    keeper: Keeper = field(init=False)
 
     def __post_init__(self) -> None:
-        settings, database = self.settings, self.database
+        settings, database, ledger = self.settings, self.database, Ledger(self.settings.ledger_url)
         rooms: dict[str, object] = {
             "audit": Audit(database),
             "keys": Keys(database),
             "sessions": Sessions(database, settings.session_seconds),
             "limits": Limits(settings.requests_per_second, settings.burst),
             "shelf": Shelf(settings.below("releases")),
-            "ledger": Ledger(settings.ledger_url),
+            "ledger": ledger,
             "datasets": Datasets(database),
             "tables": Tables(settings),
             "questions": Questions(database),
+            "jobs": Jobs(database),
+            "keeper": Keeper(settings, database, ledger),
             "wrong_keys": Limits(_WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE),
         }
         for name, room in rooms.items():
@@ -66,6 +71,7 @@ class Service:
 
     def close(self) -> None:
         """Let go of everything."""
+        self.keeper.stop()
         self.database.close()
 
 
