@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter
 
-from veilcube.service.routes import budgets, datasets, home, jobs, keys, questions, releases, schemas, tables
+from veilcube.service.routes import budgets, datasets, derived, home, jobs, keys, questions, releases, schemas, tables
 
 ROUTERS: Sequence[APIRouter] = (
     home.router,
     releases.router,
     questions.router,
+    derived.router,
     schemas.router,
     datasets.router,
     tables.router,

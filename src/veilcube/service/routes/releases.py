@@ -14,7 +14,7 @@ from starlette.responses import FileResponse, Response
 from veilcube.analyst import SCRIPTS, explore_body
 from veilcube.service.public import export_table, release_facts
 from veilcube.service.routes.manner import ByNames, Confidence, Estimator
-from veilcube.service.web import AnyCaller, Name, TheService, data_route, page, show
+from veilcube.service.web import PROBLEMS, AnyCaller, Name, TheService, data_route, page, show
 
 router = APIRouter(tags=["releases"])
 _EXAMPLE = {"name": "adult", "cells": 148, "privacy": {"epsilon": "1", "words": "Differentially private ..."}}
@@ -27,7 +27,12 @@ def releases(caller: AnyCaller, service: TheService) -> dict[str, object]:
     return {"releases": service.shelf.files.names()}
 
 
-@router.get("/releases/{name}.veil", tags=["releases"], response_class=FileResponse)
+@router.get(
+    "/releases/{name}.veil",
+    response_class=FileResponse,
+    responses=PROBLEMS,
+    summary="Download a release as a file.",
+)
 def release_file(name: Name, caller: AnyCaller, service: TheService) -> Response:
     """Download the release as a file, which anyone may read and ask without this service."""
     path = service.shelf.files.existing(name)
@@ -70,7 +75,12 @@ def check(name: Name, caller: AnyCaller, service: TheService, estimator: Estimat
     return dict(service.shelf.release(name, estimator).check(estimator=estimator).to_dict())
 
 
-@router.get("/releases/{name}/table.{ending}", tags=["releases"], response_class=FileResponse)
+@router.get(
+    "/releases/{name}/table.{ending}",
+    response_class=FileResponse,
+    responses=PROBLEMS,
+    summary="Download a table of a release.",
+)
 def table(
     name: Name,
     ending: Ending,

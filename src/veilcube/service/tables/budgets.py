@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_UP, Decimal, localcontext
 from fractions import Fraction
 from math import inf, log
 
@@ -69,8 +70,9 @@ def _width(dataset: Dataset, exponent: float, currency: Currency, confidence: fl
 
 
 def _rounded_up(price: float) -> Fraction:
-    digits = Fraction(repr(float(f"{price:.2e}")))
-    return digits if digits >= Fraction(repr(price)) else digits * Fraction(101, 100)
+    with localcontext() as context:
+        context.prec, context.rounding = 3, ROUND_UP
+        return Fraction(+Decimal(repr(price)))
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,9 @@ class Forecast:
     def to_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         price = None if self.price is None else write_fraction(self.price)
-        return {"within": self.within, "price": price, "questions": self.questions, "words": self.words}
+        words = None if self.price is None else show_fraction(self.price)
+        told: dict[str, object] = {"within": self.within, "price": price, "price_words": words}
+        return told | {"questions": self.questions, "words": self.words}
 
 
 def share_of(ledger: Ledger, dataset: str, analyst: str) -> Share | None:
