@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+import veilcube as vc
 from support.datasets import add_visits, grant
 from support.services import serving
 from veilcube.service.access import Caller, Role
@@ -258,3 +259,20 @@ def test_people_ask_with_a_form_and_see_the_answer_on_its_page(served) -> None:
         assert "<h1>" in page.text
     assert served.client.get("/log", headers=HTML).status_code == 403
     assert spent(served) == Fraction(1, 10)
+
+
+def test_scripts_in_names_labels_and_questions_stay_text(served) -> None:
+    evil = "<script>alert(1)</script>"
+    schema = vc.Schema([vc.Nominal(evil, ["<img src=x onerror=alert(2)>", "b"])])
+    (served.service.settings.below("data") / "evil.csv").write_text(f"{evil}\n" + "b\n" * 9, encoding="utf-8")
+    served.post("cora", "/schemas.json", {"name": "evil", "toml": schema.to_toml()}, 201)
+    served.post("cora", "/datasets.json", {"name": "evil", "file": "evil.csv", "schema": "evil", "epsilon": 9}, 201)
+    asked = served.post("cora", "/tables/evil/marginal.json", {"epsilon": 1, "by": [evil]})
+    served.sign_in("cora")
+    for path in ("/datasets", "/datasets/evil", "/datasets/evil/plan?strategy=identity", "/tables/evil", "/questions"):
+        page = served.client.get(path, headers=HTML).text
+        assert "&lt;script&gt;" in page, path
+        assert "<script>alert" not in page
+    page = served.client.get(f"/questions/{asked['id']}", headers=HTML).text + served.client.get("/budgets/evil").text
+    assert "&lt;img src=x" in page
+    assert "<img src=x" not in page
