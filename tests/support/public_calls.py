@@ -41,6 +41,7 @@ INTERNAL = {
     "Connection.open",
     "Connection.releases",
     "Connection.table",
+    "Connection.tables",
     "Cube.digest",
     "Cube.measured_by",
     "Cube.owning",

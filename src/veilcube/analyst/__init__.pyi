@@ -10,6 +10,7 @@ from .history import (
     judge_rows as judge_rows,
     read_history as read_history,
 )
+from .publish import ASSETS as ASSETS, SCRIPTS as SCRIPTS, explore_body as explore_body, explored as explored
 from .questions import DateAnswer as DateAnswer
 from .refine import (
     Fact as Fact,

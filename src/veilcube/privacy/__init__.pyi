@@ -7,6 +7,7 @@ from .accountant import (
 )
 from .budget import (
     LARGEST_EPSILON as LARGEST_EPSILON,
+    LONGEST_TEXT as LONGEST_TEXT,
     EpsilonLike as EpsilonLike,
     read_epsilon as read_epsilon,
     show_fraction as show_fraction,

@@ -6,6 +6,7 @@ from veilcube.analyst import KernelPCA
 from veilcube.curator import Desk, Ledger, PrivateRows, ProtectedTable, Source
 from veilcube.errors import LedgerError, TableError, VeilcubeError
 from veilcube.privacy import EpsilonLike, Neighbours, PrivacyUnit, leaves_no_trace
+from veilcube.query import Answers
 from veilcube.record import Moment, Question, linear_queries
 from veilcube.schema import Schema
 from veilcube.system import read_text
@@ -48,10 +49,7 @@ def protect(
         raise LedgerError("analyst_epsilon or analyst_rho is the share of an analyst; name the analyst too")
     if analyst is not None:
         read_text(analyst, "the analyst", LedgerError)
-    named = Source.read(source, schema, person, max_rows, table)
-    if named.unit.max_groups:
-        raise TableError("a protected table has no caps on groups; give the table itself, or a cube without max_groups")
-    rows = PrivateRows(named.data, named.schema, named.unit, named.table)
+    rows = read_rows(source, schema, person=person, max_rows=max_rows, table=table)
     relation = Neighbours.read(neighbours)
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     if epsilon is None and rho is None:
@@ -60,25 +58,60 @@ def protect(
         book.ensure(dataset, epsilon, rho=rho, neighbours=str(relation), person=rows.unit.column)
     if analyst is not None and has_share:
         book.ensure_allowed(dataset, analyst, analyst_epsilon, rho=analyst_rho)
+    return put_behind(rows, book, dataset, str(relation), analyst)
+
+
+@leaves_no_trace
+def read_rows(
+    source: object,
+    schema: Schema | str | Path | None = None,
+    *,
+    person: str | None = None,
+    max_rows: int | None = None,
+    table: str | None = None,
+) -> PrivateRows:
+    """Read a table whole and keep its rows, for whoever puts them behind a budget. PRIVATE."""
+    named = Source.read(source, schema, person, max_rows, table)
+    if named.unit.max_groups:
+        raise TableError("a protected table has no caps on groups; give the table itself, or a cube without max_groups")
+    return PrivateRows(named.data, named.schema, named.unit, named.table)
+
+
+def put_behind(
+    rows: PrivateRows,
+    ledger: Ledger,
+    dataset: str,
+    neighbours: str,
+    analyst: str | None = None,
+    see: str = "see 'veilcube history answer'",
+) -> ProtectedTable:
+    """Put rows that were read behind a budget that is there; ``see`` is where a refusal sends people to."""
 
     def instead(question: Question) -> str | None:
-        return _from_history(book, dataset, question, rows.unit)
+        return _from_history(ledger, dataset, question, rows.unit, see)
 
-    return ProtectedTable.whole(Desk(rows, book, dataset, relation, analyst, instead=instead))
+    return ProtectedTable.whole(Desk(rows, ledger, dataset, Neighbours.read(neighbours), analyst, instead=instead))
 
 
-def _from_history(ledger: Ledger, dataset: str, question: Question, unit: PrivacyUnit) -> str | None:
+def _from_history(ledger: Ledger, dataset: str, question: Question, unit: PrivacyUnit, see: str) -> str | None:
     """Tell what stored answers, which are public, say about a question that the budget refuses; None if nothing."""
     try:
         moment = Moment.from_data(question.schema, question.data)
-        if moment is None or moment.is_mean or moment.size > MOST_ANSWERS_TO_LEARN_FROM:
-            return None
-        past = ledger.history(dataset).under(question.schema, unit.max_rows)
-        if past.measurements > MOST_ANSWERS_TO_LEARN_FROM:
-            return None
-        found = KernelPCA().fit(past.answered).answer(linear_queries(moment))
+        found = None if moment is None else learn_from_history(ledger, dataset, moment, unit)
     except VeilcubeError:
         return None
+    if moment is None or found is None:
+        return None
     if moment.by:
-        return f"past answers tell its {len(found):,} values at no cost: see 'veilcube history answer'"
-    return f"past answers tell it at no cost as {found[0]} with 95% confidence: see 'veilcube history answer'"
+        return f"past answers tell its {len(found):,} values at no cost: {see}"
+    return f"past answers tell it at no cost as {found[0]} with 95% confidence: {see}"
+
+
+def learn_from_history(ledger: Ledger, dataset: str, moment: Moment, unit: PrivacyUnit) -> Answers | None:
+    """Estimate a count, sum or moment from stored answers alone, for nothing; None if they are too many."""
+    if moment.is_mean or moment.size > MOST_ANSWERS_TO_LEARN_FROM:
+        return None
+    past = ledger.history(dataset).under(moment.schema, unit.max_rows)
+    if past.measurements > MOST_ANSWERS_TO_LEARN_FROM:
+        return None
+    return KernelPCA().fit(past.answered).answer(linear_queries(moment))

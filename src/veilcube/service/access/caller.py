@@ -28,6 +28,11 @@ class Caller:
         """Whether they may look at everybody's affairs: curators and auditors."""
         return self.role is not Role.ANALYST
 
+    @property
+    def is_curator(self) -> bool:
+        """Whether they hold the tables."""
+        return self.role is Role.CURATOR
+
     def to_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         return {"name": self.name, "role": str(self.role), "key": self.key}

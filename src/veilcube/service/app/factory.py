@@ -10,6 +10,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from veilcube.analyst import ASSETS
 from veilcube.errors import VeilcubeError
 from veilcube.service.base import Settings
 from veilcube.service.routes import ROUTERS
@@ -36,6 +37,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.keeper.start()
         yield
         service.close()
 
@@ -52,6 +54,7 @@ def create_app(settings: Settings) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=ROOT / "static"), name="static")
+    app.mount("/assets", StaticFiles(directory=ASSETS), name="assets")
     for kind in (VeilcubeError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _refuse)
     # The last one added is the outermost.

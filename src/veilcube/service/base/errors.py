@@ -53,3 +53,15 @@ class TooManyError(ServiceError):
     """Too many requests in a short time."""
 
     status, code = 429, "too_many_requests"
+
+
+class OverBudgetError(ServiceError):
+    """The budget, or somebody's share of it, does not allow a charge; nothing was charged."""
+
+    status, code = 409, "budget_exceeded"
+
+
+class UnavailableError(ServiceError):
+    """What was asked for is there and cannot be used now."""
+
+    status, code = 503, "unavailable"

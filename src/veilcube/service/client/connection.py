@@ -3,6 +3,7 @@
 from types import TracebackType
 
 from veilcube.service.client.release import RemoteRelease
+from veilcube.service.client.table import RemoteTable
 from veilcube.service.client.transport import Transport
 from veilcube.system import read_text
 
@@ -10,7 +11,8 @@ from veilcube.system import read_text
 def connect(url: str, key: str) -> "Connection":
     """Connect to a veilcube service with a key that a curator of it made.
 
-    ``vc.connect("http://127.0.0.1:8000", key="vc_...").open("adult")`` is asked as a local release is.
+    ``vc.connect("http://127.0.0.1:8000", key="vc_...").open("adult")`` is asked as a local release is, and
+    ``.table("visits")`` as a protected table.
     """
     return Connection(Transport(url, key))
 
@@ -39,6 +41,14 @@ class Connection:
     def open(self, name: str) -> RemoteRelease:
         """Return a release, which is asked over there."""
         return RemoteRelease(self._transport, read_text(name, "the name of a release"))
+
+    def tables(self) -> list[str]:
+        """Return the names of the protected tables."""
+        return list(self._transport.get("tables")["tables"])
+
+    def table(self, name: str) -> RemoteTable:
+        """Return a protected table, which is asked over there: what it answers is charged to the name of the key."""
+        return RemoteTable.whole(self._transport, read_text(name, "the name of a table"))
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -1,7 +1,6 @@
 """A release that lies elsewhere, asked as a local one is: questions go over in batches, answers come back."""
 
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ from veilcube.privacy import PrivacyStatement
 from veilcube.query import Answer, Answers, AnswersWorkloads, Workload, read_confidence
 from veilcube.record import region_to_data
 from veilcube.schema import Schema
+from veilcube.service.client.answers import COLUMNS, read_groups, read_single
 from veilcube.service.client.transport import Transport, place
 from veilcube.system import read_path
 
 _BATCH = 5000
-_COLUMNS = ("value", "low", "high", "stddev")
 
 
 class RemoteRelease(AnswersWorkloads):
@@ -59,7 +58,7 @@ class RemoteRelease(AnswersWorkloads):
         how = {"estimator": estimator, "confidence": read_confidence(confidence), "interval": interval}
         blocks = np.array([row for row in range(len(workload)) if row not in workload.regions], dtype=np.int64)
         others = list(workload.regions)
-        columns = {name: np.zeros(len(workload)) for name in _COLUMNS}
+        columns = {name: np.zeros(len(workload)) for name in COLUMNS}
         words = ("", "")
         for rows in _batches(blocks):
             cells = {"low": workload.low[rows].tolist(), "high": workload.high[rows].tolist()}
@@ -110,14 +109,14 @@ class RemoteRelease(AnswersWorkloads):
         names = [by] if isinstance(by, str) else list(by)
         how = {"where": _text(where), "rank": rank, "condition": _text(condition), "estimator": estimator}
         found = self._ask("group", by=names, statistic=statistic, column=column, confidence=confidence, **how)
-        return _groups(found)
+        return read_groups(found)
 
     def ask(
         self, statement: str, *, estimator: str = "best", confidence: float = 0.95
     ) -> dict[str, Answer | DateAnswer | Answers]:
         """Answer a SQL statement of several statistics, each under its name or its alias."""
         found = self._ask("sql", statement=statement, estimator=estimator, confidence=confidence)
-        return {name: _groups(one) if "axes" in one else _single(one) for name, one in found["answers"].items()}
+        return {name: read_groups(one) if "axes" in one else read_single(one) for name, one in found["answers"].items()}
 
     def save(self, path: str | Path) -> None:
         """Download the release: a file that ``veilcube.open`` reads, and that needs no service."""
@@ -127,7 +126,7 @@ class RemoteRelease(AnswersWorkloads):
 
     def _fill(self, columns: dict[str, Any], rows: Any, body: dict[str, object]) -> tuple[str, str]:
         found = self._transport.post(body, "releases", self.name, "answer")
-        for name in _COLUMNS:
+        for name in COLUMNS:
             columns[name][rows] = [np.nan if value is None else value for value in found[name]]
         return str(found["privacy"]), str(found["estimator"])
 
@@ -135,7 +134,7 @@ class RemoteRelease(AnswersWorkloads):
         self, kind: str, attribute: str, where: object, estimator: str, confidence: float, **more: object
     ) -> Answer | DateAnswer:
         how = {"where": _text(where), "estimator": estimator, "confidence": confidence}
-        return _single(self._ask(kind, column=attribute, **how, **more))
+        return read_single(self._ask(kind, column=attribute, **how, **more))
 
     def _ask(self, kind: str, **params: object) -> dict[str, Any]:
         return self._transport.get("releases", self.name, kind, **params)
@@ -149,21 +148,3 @@ def _text(where: object) -> str | None:
     if where is not None and not isinstance(where, str):
         raise QueryError("a remote release takes conditions of such questions as SQL text; write it as one")
     return where
-
-
-def _single(found: dict[str, Any]) -> Answer | DateAnswer:
-    if "stddev" not in found:
-        ends = [date.fromisoformat(found[name]) for name in ("value", "low", "high")]
-        return DateAnswer(ends[0], ends[1], ends[2], found["confidence"], found["privacy"])
-    value, low, high, stddev = (float("nan") if found[name] is None else float(found[name]) for name in _COLUMNS)
-    return Answer(value, low, high, found["confidence"], stddev, found["privacy"], found.get("estimator", ""))
-
-
-def _groups(found: dict[str, Any]) -> Answers:
-    axes = {name: tuple(labels) for name, labels in found["axes"].items()}
-    shape = tuple(map(len, axes.values()))
-    value, low, high, stddev = (
-        np.array([np.nan if one[name] is None else one[name] for one in found["answers"]], dtype=float).reshape(shape)
-        for name in _COLUMNS
-    )
-    return Answers(value, low, high, stddev, found["confidence"], found["privacy"], axes, found["estimator"])

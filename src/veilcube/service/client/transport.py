@@ -11,6 +11,7 @@ from veilcube.service.base import ServiceError
 from veilcube.system import atomic_file, load_extra
 
 _TIMEOUT = 120.0
+UNREACHABLE = "unreachable"
 _KINDS: Mapping[str, type[VeilcubeError]] = {
     "schema": errors.SchemaError,
     "table": errors.TableError,
@@ -68,7 +69,9 @@ class Transport:
         try:
             answer = self._client.request(method, address, **what)
         except self._failures as problem:
-            raise ServiceError(f"{self.url} cannot be reached ({type(problem).__name__}); check the address") from None
+            lost = ServiceError(f"{self.url} cannot be reached ({type(problem).__name__}); check the address")
+            lost.status, lost.code = 503, UNREACHABLE
+            raise lost from None
         if answer.is_success:
             return answer
         raise _refusal(self.url, answer)

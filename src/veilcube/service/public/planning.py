@@ -1,9 +1,11 @@
 """Plans: what a release would cost and how wrong its answers would be. No data is read and nothing is spent."""
 
+from collections.abc import Mapping
+from math import exp
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from veilcube.planner import Plan, plan
 from veilcube.privacy import Neighbours
@@ -12,6 +14,7 @@ from veilcube.schema import Schema
 from veilcube.service.public.queries import Amount, WrittenQuery, read_written
 
 MOST_QUESTIONS = 1000
+_GUESSES = (0.5, 0.1, 0.01)
 
 
 class PlanWish(BaseModel, extra="forbid"):
@@ -31,6 +34,17 @@ class PlanWish(BaseModel, extra="forbid"):
     queries: Annotated[
         list[WrittenQuery], Field(max_length=MOST_QUESTIONS, description="Plan for these; unset, for random ranges.")
     ] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def leave_out_what_is_empty(cls, given: object) -> object:
+        """Take the empty fields of a form for what they are: fields that were left out."""
+        if not isinstance(given, Mapping):
+            return given
+        kept = {name: value for name, value in given.items() if value != ""}
+        if isinstance(kept.get("queries"), list):
+            kept["queries"] = [one for one in kept["queries"] if not (isinstance(one, str) and not one.strip())]
+        return kept
 
 
 def planned(schema: Schema, wish: PlanWish) -> Plan:
@@ -68,7 +82,16 @@ def plan_facts(chosen: Plan, wish: PlanWish) -> dict[str, object]:
         "confidence": wish.confidence,
         "half_width": float(np.sqrt(np.mean(np.square(half)))),
         "queries": each,
+        "risk": [{"before": odds, "after": _after(odds, float(chosen.epsilon))} for odds in _GUESSES],
     }
+
+
+def _after(before: float, epsilon: float) -> float:
+    """Return how probable a guess about somebody can become at most, of one that was so probable before.
+
+    Her row changes the odds of any guess by a factor of at most exp(epsilon); a delta is the chance that it does more.
+    """
+    return before / (before + (1 - before) * exp(-min(epsilon, 700.0)))
 
 
 def _plain(condition: object) -> object:

@@ -1,12 +1,13 @@
 """Releases that are open: read when first asked for, kept while they are asked, and let go of when others are."""
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from veilcube.analyst import Release, open_release
+from veilcube.analyst import Release, explored, open_release
 from veilcube.service.public.files import NamedFiles
 
 _MOST_OPEN = 8
@@ -19,6 +20,7 @@ class _Opened:
     release: Release
     version: tuple[int, int]
     fitted: set[str] = field(default_factory=set)
+    pages: dict[tuple[str, float], bytes] = field(default_factory=dict)
     turn: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -38,6 +40,17 @@ class Shelf:
                 opened.release.count({}, estimator=estimator)
                 opened.fitted.add(estimator)
         return opened.release
+
+    def explored(self, name: str, estimator: str, confidence: float) -> bytes:
+        """Return what the Explore page of a release reads, as JSON; remembered, for it takes long to find."""
+        opened, asked = self._find(name), (estimator, confidence)
+        with opened.turn:
+            found = opened.pages.get(asked)
+            if found is None:
+                model = explored(opened.release, name, estimator=estimator, confidence=confidence)
+                found = json.dumps(model | {"file": f"{name}{self.files.ending}"}).encode()
+                opened.pages = {asked: found}
+        return found
 
     def _find(self, name: str) -> _Opened:
         path = self.files.existing(name)

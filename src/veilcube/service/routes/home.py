@@ -22,12 +22,13 @@ from veilcube.service.web import (
 
 router = APIRouter(tags=["start"])
 LONGEST_KEY = 200
+_PLACES = ("releases", "datasets", "tables", "questions", "budgets", "schemas", "jobs")
 
 
 @page(router, "/", "home.html", example={"service": "veilcube", "version": "0.1.0", "you": {"name": "mara"}})
 def home(caller: AnyCaller) -> dict[str, object]:
     """Tell who you are and where things are."""
-    places = {name: f"/{name}.json" for name in ("datasets", "releases", "schemas", "plans", "jobs", "questions")}
+    places = {name: f"/{name}.json" for name in _PLACES}
     return {"service": "veilcube", "version": version("veilcube"), "you": caller.to_dict(), "places": places}
 
 

@@ -3,12 +3,13 @@
 from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
+from starlette.responses import Response
 
 from veilcube.service.access import Role, StoredKey
 from veilcube.service.base import NAME_PATTERN
-from veilcube.service.web import Curator, Overseer, TheService, data_route, page
+from veilcube.service.web import Curator, Overseer, TheService, data_route, form_route, from_form, page, show
 
 router = APIRouter(tags=["keys"])
 KeyId = Annotated[str, Path(pattern="^[a-z2-7]{16}$", description="The id of a key, the middle part of its text.")]
@@ -58,6 +59,22 @@ def revoke_key(id: KeyId, caller: Curator, service: TheService) -> dict[str, obj
     service.note(caller, "revoke key", id=id)
     stored = service.keys.by_id(id)
     return {"key": None if stored is None else _facts(service, stored)}
+
+
+@form_route(router, "/keys")
+def make_key_by_form(
+    request: Request, wish: Annotated[NewKey, from_form(NewKey)], caller: Curator, service: TheService
+) -> Response:
+    """Make a key from a form, and show its text once: the page is never kept."""
+    made = make_key(wish, caller, service)
+    return show(request, "keys.html", keys(caller, service) | made, 201)
+
+
+@form_route(router, "/keys/{id}/revoke")
+def revoke_key_by_form(id: KeyId, caller: Curator, service: TheService) -> str:
+    """Revoke a key from a form."""
+    revoke_key(id, caller, service)
+    return "/keys"
 
 
 def _facts(service: TheService, stored: StoredKey) -> dict[str, object]:

@@ -12,7 +12,7 @@ from veilcube.errors import SchemaError
 from veilcube.schema import Schema
 from veilcube.service.base import NAME_PATTERN, BadRequestError
 from veilcube.service.public import NamedFiles, PlanWish, plan_facts, planned
-from veilcube.service.web import AnyCaller, Curator, Name, Service, TheService, data_route, page
+from veilcube.service.web import AnyCaller, Curator, Name, Service, TheService, data_route, form_route, from_form, page
 from veilcube.system import atomic_file
 
 router = APIRouter(tags=["schemas and plans"])
@@ -86,7 +86,15 @@ def plan_of_schema(
 
     Give `epsilon` (or `rho`), or in its place the `error` that is wanted, and example `queries` as SQL.
     """
-    return {"schema_name": name} | _planned(service, name, wish)
+    told = {"schema_name": name, "wish": wish.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
+    return told | _planned(service, name, wish)
+
+
+@form_route(router, "/schemas")
+def add_schema_by_form(wish: Annotated[NewSchema, from_form(NewSchema)], caller: Curator, service: TheService) -> str:
+    """Keep a schema from a form."""
+    add_schema(wish, caller, service)
+    return f"/schemas/{wish.name}"
 
 
 @data_route(router, "/schemas/{name}/plan.json", "POST", example={"epsilon": "1", "expected_error": 12.3})

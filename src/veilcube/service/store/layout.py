@@ -34,4 +34,14 @@ STEPS: tuple[tuple[str, ...], ...] = (
         _KEPT.format(table="audit", what="UPDATE"),
         _KEPT.format(table="audit", what="DELETE"),
     ),
+    (
+        "DROP TABLE jobs",
+        """CREATE TABLE jobs (
+            id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, result TEXT NOT NULL, wish TEXT NOT NULL,
+            owner TEXT NOT NULL, state TEXT NOT NULL CHECK (state IN ('queued','running','done','failed')),
+            step TEXT NOT NULL,
+            share REAL, message TEXT, charge TEXT, created TEXT NOT NULL, begun TEXT, ended TEXT) STRICT""",
+        "CREATE UNIQUE INDEX one_job_for_a_result ON jobs (result) WHERE state IN ('queued','running')",
+        "CREATE INDEX questions_of_analysts ON questions (analyst, created)",
+    ),
 )

@@ -5,6 +5,7 @@ from .answers import (
     problem_json as problem_json,
 )
 from .context import Service as Service, TheService as TheService
+from .forms import form_route as form_route, from_form as from_form
 from .gate import (
     SESSION_COOKIE as SESSION_COOKIE,
     AnyCaller as AnyCaller,

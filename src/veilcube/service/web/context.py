@@ -6,10 +6,13 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from veilcube.curator import Ledger
 from veilcube.service.access import Caller, Keys, Limits, Sessions
 from veilcube.service.base import Settings
+from veilcube.service.jobs import Jobs, Keeper
 from veilcube.service.public import Shelf
 from veilcube.service.store import Audit, Database
+from veilcube.service.tables import Datasets, Questions, Tables
 
 _WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE = 0.2, 10
 
@@ -26,15 +29,27 @@ class Service:
     limits: Limits = field(init=False)
     wrong_keys: Limits = field(init=False)
     shelf: Shelf = field(init=False)
+    ledger: Ledger = field(init=False)
+    datasets: Datasets = field(init=False)
+    tables: Tables = field(init=False)
+    questions: Questions = field(init=False)
+    jobs: Jobs = field(init=False)
+    keeper: Keeper = field(init=False)
 
     def __post_init__(self) -> None:
-        settings, database = self.settings, self.database
+        settings, database, ledger = self.settings, self.database, Ledger(self.settings.ledger_url)
         rooms: dict[str, object] = {
             "audit": Audit(database),
             "keys": Keys(database),
             "sessions": Sessions(database, settings.session_seconds),
             "limits": Limits(settings.requests_per_second, settings.burst),
             "shelf": Shelf(settings.below("releases")),
+            "ledger": ledger,
+            "datasets": Datasets(database),
+            "tables": Tables(settings),
+            "questions": Questions(database),
+            "jobs": Jobs(database),
+            "keeper": Keeper(settings, database, ledger),
             "wrong_keys": Limits(_WRONG_KEYS_PER_SECOND, _WRONG_KEYS_AT_ONCE),
         }
         for name, room in rooms.items():
@@ -56,6 +71,7 @@ class Service:
 
     def close(self) -> None:
         """Let go of everything."""
+        self.keeper.stop()
         self.database.close()
 
 

@@ -47,7 +47,7 @@ class HeaderGuard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
-                if not scope["path"].startswith("/static/"):
+                if not scope["path"].startswith(("/static/", "/assets/")):
                     headers.setdefault("Cache-Control", "no-store")
                 if scope.get("scheme") == "https":
                     headers.setdefault("Strict-Transport-Security", "max-age=31536000")

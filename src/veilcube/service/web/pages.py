@@ -49,6 +49,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     413: _told("too_large", "the body is too large"),
     422: _told("invalid", "what was sent does not make sense"),
     429: _told("too_many_requests", "too many requests in a short time"),
+    503: _told("unavailable", "it is there and cannot be used now"),
 }
 
 
