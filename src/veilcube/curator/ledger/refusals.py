@@ -6,8 +6,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
-from veilcube.curator.ledger.account import DatasetAccount
-from veilcube.curator.ledger.shares import Share
+from veilcube.curator.ledger.rows import DatasetAccount, Share
 from veilcube.errors import LedgerError, PublicNote
 from veilcube.privacy import (
     SMALLEST_RHO,

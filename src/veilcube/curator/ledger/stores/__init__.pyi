@@ -1,0 +1,1 @@
+from .file import LedgerFile as LedgerFile, read_location as read_location
