@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from veilcube.curator.ledger.charging import Order
 from veilcube.curator.ledger.history import LedgerHistory
+from veilcube.curator.ledger.opening import open_store, require_file
 from veilcube.curator.ledger.pages import charges_in_pages, read_page
 from veilcube.curator.ledger.receipt import Receipt, issue_receipt
 from veilcube.curator.ledger.refusals import (
@@ -21,6 +22,7 @@ from veilcube.curator.ledger.refusals import (
     refuse_other_terms,
     short_and_exact,
 )
+from veilcube.curator.ledger.restoring import Settling
 from veilcube.curator.ledger.rows import (
     Book,
     Charge,
@@ -43,13 +45,13 @@ from veilcube.curator.ledger.rows import (
     read_share,
     read_standing,
 )
-from veilcube.curator.ledger.stores import LedgerFile, read_location
+from veilcube.curator.ledger.stores import back_up, give_new_key, read_location, restore
 from veilcube.curator.ledger.terms import check_name, now, read_budget, read_share_terms, read_terms
 from veilcube.errors import LedgerError, VeilcubeError
 from veilcube.laws import Noise
 from veilcube.privacy import Budget, Currency, EpsilonLike, PrivacyStatement, show_fraction
 from veilcube.schema import Schema
-from veilcube.system import as_html, did_you_mean
+from veilcube.system import as_html, did_you_mean, read_flag
 
 Result = TypeVar("Result")
 NOTHING_TOLD = ChargeDetails()
@@ -69,10 +71,10 @@ class Ledger:
             raise LedgerError(
                 "timeout must be a number of seconds from 0 to 86400: how long to wait for other programs"
             )
-        self._store = LedgerFile(read_location(url), float(timeout))
+        self._store = open_store(url, float(timeout))
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r})"
+        return f"Ledger({self._store.name!r})"
 
     def _repr_html_(self) -> str:
         try:
@@ -88,9 +90,14 @@ class Ledger:
         return as_html(repr(self), head, rows, numbers=["total", "spent", "left"])
 
     @property
-    def path(self) -> Path:
-        """The file, made by the first ``create``."""
+    def path(self) -> Path | None:
+        """The file, made by the first ``create``; None for a ledger in a database."""
         return self._store.path
+
+    @property
+    def name(self) -> str:
+        """What messages call it: its file, or its database without user and password."""
+        return self._store.name
 
     def create(
         self,
@@ -142,7 +149,7 @@ class Ledger:
             budget = self._store.write(lambda book: _find_or_add(book, asked), create=is_new).budget
         if is_new:
             warnings.warn(
-                f"there was no ledger at {self.path}, so a new one was made with a budget of "
+                f"there was no ledger at {self._store.name}, so a new one was made with a budget of "
                 f"{budget.currency} {show_fraction(budget.total)} for '{dataset}'; if that dataset has a ledger "
                 "elsewhere, use that one",
                 stacklevel=3,
@@ -191,6 +198,29 @@ class Ledger:
         self._store.require_key()
         with self._sound(), self._store.reading() as book:
             return self._store.check(book)
+
+    def backup(self, target: str | Path) -> Checked:
+        """Write a copy of the ledger to a new file, once all of it was checked; its key is not in the copy."""
+        with self._sound():
+            return back_up(require_file(self._store), read_location(target))
+
+    def restore(self, source: str | Path, *, write_off: bool = False) -> Checked:
+        """Put a backup in the place of this ledger, with the later charges that can still be read of it.
+
+        Where some cannot be read, that is refused, because their budget would be granted again; with ``write_off`` all
+        that is left of every budget is counted as spent instead. The damaged file stays beside the new one.
+        """
+        with self._sound():
+            return restore(
+                require_file(self._store),
+                read_location(source),
+                Settling(self._store.name, read_flag(write_off, "write_off", LedgerError)),
+            )
+
+    def rekey(self) -> Checked:
+        """Seal a ledger whose key was lost, or seen by others, with a new one, once all of it proved right."""
+        with self._sound():
+            return give_new_key(require_file(self._store))
 
     def allow(
         self, dataset: str, analyst: str, epsilon: EpsilonLike | None = None, *, rho: EpsilonLike | None = None
@@ -283,9 +313,9 @@ class Ledger:
             yield receipt
         except BaseException as problem:
             if receipt is None and not isinstance(problem, VeilcubeError):
-                problem.add_note(charge_stands(self.path, dataset, None))
+                problem.add_note(charge_stands(self._store.name, dataset, None))
             if receipt is not None and receipt.charge_id is not None:
-                problem.add_note(charge_stands(self.path, dataset, receipt.charge_id))
+                problem.add_note(charge_stands(self._store.name, dataset, receipt.charge_id))
             raise
 
     def keep(

@@ -22,6 +22,7 @@ from veilcube.system import read_whole
 
 _Read: TypeAlias = Callable[[Callable[[Book], Sequence[Charge]]], Sequence[Charge]]
 _AT_ONCE = 1000
+_LARGEST = 2**60
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class Page:
 
 def read_page(limit: int | None, offset: int) -> Page:
     """Return the page that somebody asks for."""
-    most = None if limit is None else read_whole(limit, "limit", 0, error=LedgerError)
-    return Page(most, read_whole(offset, "offset", 0, error=LedgerError))
+    most = None if limit is None else min(read_whole(limit, "limit", 0, error=LedgerError), _LARGEST)
+    return Page(most, min(read_whole(offset, "offset", 0, error=LedgerError), _LARGEST))
 
 
 def charges_in_pages(

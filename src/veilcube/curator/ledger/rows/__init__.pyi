@@ -34,4 +34,9 @@ from .shares import (
     read_share as read_share,
     share_allows as share_allows,
 )
-from .whole import Checked as Checked, begin_for_all as begin_for_all, check_whole as check_whole
+from .whole import (
+    Checked as Checked,
+    begin_for_all as begin_for_all,
+    bring_over as bring_over,
+    check_whole as check_whole,
+)

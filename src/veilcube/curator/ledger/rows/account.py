@@ -154,7 +154,7 @@ def read_standing(book: Book, dataset: str) -> Standing | None:
 def read_account(book: Book, dataset: str) -> DatasetAccount | None:
     """Return a dataset's account with the exact sum of its charges, or None if there is none."""
     standing = read_standing(book, dataset)
-    if standing is None or standing.balance.is_exact:
+    if standing is None or standing.balance.exact is not None:
         return None if standing is None else standing.account
     budget = replace(standing.account.budget, spent=exact_spent(book, dataset))
     return replace(standing.account, budget=budget)

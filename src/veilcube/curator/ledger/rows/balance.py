@@ -12,64 +12,86 @@ from fractions import Fraction
 
 from veilcube.privacy import write_fraction
 
-LONGEST_BITS = 4096
+LONGEST_BITS = 2560
 _BETWEEN = ".."
-_FINEST = 1 << LONGEST_BITS
 
 
 @dataclass(frozen=True)
 class Balance:
-    """A sum that lies between two bounds, which are one and the same where it is known exactly.
+    """A sum: exactly, or where ``exact`` is None between two bounds, whole multiples of 2^-2560.
 
     >>> Balance.zero().plus(Fraction(1, 3)).plus(Fraction(1, 6)).text
     '1/2'
     """
 
-    low: Fraction
-    high: Fraction
+    exact: Fraction | None
+    least: int = 0
+    most: int = 0
 
     @classmethod
     def zero(cls) -> "Balance":
         """Return the balance before anything was spent."""
-        return cls(Fraction(0), Fraction(0))
+        return cls(Fraction(0))
 
     @classmethod
     def read(cls, text: str) -> "Balance":
         """Return the balance that a row holds."""
-        low, _, high = text.partition(_BETWEEN)
-        found = cls(Fraction(low), Fraction(high or low))
-        if not 0 <= found.low <= found.high:
+        low, between, high = text.partition(_BETWEEN)
+        found = cls(None, int(low), int(high)) if between else cls(Fraction(low))
+        if not 0 <= found.least <= found.most or (found.exact is not None and found.exact < 0):
             raise ValueError("a balance lies between bounds of at least 0")
         return found
 
     @property
     def text(self) -> str:
         """The text that a row holds."""
-        low = write_fraction(self.low)
-        return low if self.is_exact else f"{low}{_BETWEEN}{write_fraction(self.high)}"
+        return f"{self.least}{_BETWEEN}{self.most}" if self.exact is None else write_fraction(self.exact)
 
     @property
-    def is_exact(self) -> bool:
-        """Whether the sum is known to the last bit."""
-        return self.low == self.high
+    def low(self) -> Fraction:
+        """No more than was spent."""
+        return Fraction(self.least, 1 << LONGEST_BITS) if self.exact is None else self.exact
+
+    @property
+    def high(self) -> Fraction:
+        """No less than was spent."""
+        return Fraction(self.most, 1 << LONGEST_BITS) if self.exact is None else self.exact
 
     def plus(self, amount: Fraction) -> "Balance":
         """Return the balance after something more was spent."""
-        low = self.low + amount
-        if self.is_exact and low.denominator <= _FINEST:
-            return Balance(low, low)
-        high = self.high + amount
-        return Balance(Fraction(low * _FINEST // 1, _FINEST), Fraction(-(-high * _FINEST // 1), _FINEST))
+        if self.exact is not None:
+            exact = self.exact + amount
+            if exact.denominator.bit_length() <= LONGEST_BITS:
+                return Balance(exact)
+            return Balance(None, _below(exact), _above(exact))
+        return Balance(None, self.least + _below(amount), self.most + _above(amount))
 
     def largest(self, other: "Balance") -> "Balance":
-        """Return the larger of two sums, between bounds."""
-        return Balance(max(self.low, other.low), max(self.high, other.high))
+        """Return the larger of two sums, between bounds unless both are exact."""
+        if self.exact is not None and other.exact is not None:
+            return Balance(max(self.exact, other.exact))
+        return Balance(
+            None,
+            max(_below(self.low), _below(other.low)),
+            max(_above(self.high), _above(other.high)),
+        )
 
     def fits(self, amount: Fraction, total: Fraction) -> bool | None:
         """Whether an amount fits into what a total leaves; None where the bounds do not tell."""
-        if self.high + amount <= total:
+        room = total - amount
+        if self.exact is not None:
+            return self.exact <= room
+        if self.most <= _below(room):
             return True
-        return False if self.low + amount > total else None
+        return False if self.least > _above(room) else None
+
+
+def _below(value: Fraction) -> int:
+    return (value.numerator << LONGEST_BITS) // value.denominator
+
+
+def _above(value: Fraction) -> int:
+    return -((-value.numerator << LONGEST_BITS) // value.denominator)
 
 
 def exact_sum(amounts: Iterable[Fraction]) -> Fraction:

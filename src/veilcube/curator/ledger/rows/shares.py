@@ -101,8 +101,8 @@ def _last_of_part(book: Book, dataset: str, place: PartOf, price: Fraction) -> P
 
 def _rise_of_largest(book: Book, dataset: str, entry: PartCharge) -> Fraction:
     own, dearest = _spent(entry.part), _spent(entry.partition)
-    if own.is_exact and dearest.is_exact:
-        return max(own.low + entry.amount - dearest.low, Fraction(0))
+    if own.exact is not None and dearest.exact is not None:
+        return max(own.exact + entry.amount - dearest.exact, Fraction(0))
     sums = _exact_sums(book, dataset, entry.place.partition)
     return max(sums.get(entry.place.part, Fraction(0)) + entry.amount - max(sums.values()), Fraction(0))
 
@@ -163,7 +163,7 @@ def last_of_analyst(book: Book, dataset: str, analyst: str) -> Link | None:
 def read_share(book: Book, dataset: str, analyst: str) -> Share | None:
     """Return an analyst's share with the exact sum of their charges; None if nobody set one."""
     share = read_kept_share(book, dataset, analyst)
-    if share is None or share.balance.is_exact:
+    if share is None or share.balance.exact is not None:
         return share
     return replace(share, budget=replace(share.budget, spent=_exact_spent_by(book, share)))
 

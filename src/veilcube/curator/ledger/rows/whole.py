@@ -1,6 +1,6 @@
 """All of a ledger at once: the chain that its rows ought to have, to begin it for old rows and to check it whole."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
@@ -84,19 +84,53 @@ def expected_links(book: Book) -> Iterator[tuple[str, Link]]:
     yield "the key", chains.add(KEY, 0, Balance.zero(), ())
     for row in book.execute(f"SELECT {ACCOUNT_COLUMNS} FROM accounts ORDER BY dataset").fetchall():
         yield f"dataset '{row[0]}'", chains.add(of_dataset(row[0]), 0, Balance.zero(), tuple(row))
-    for table, columns, links in (
-        ("charges", CHARGE_COLUMNS, _of_charge),
-        ("part_charges", PART_COLUMNS, _of_part),
-        ("shares", SHARE_COLUMNS, _of_share),
-        ("answers", ANSWER_COLUMNS, _of_answer),
-    ):
+    for table, (columns, _) in _NUMBERED.items():
         for row in _numbered(book, table, columns):
             where = f"row {row[0]} of {table}"
-            try:
-                found = links(book, chains, row)
-            except (ValueError, TypeError, ZeroDivisionError, DamagedRowError) as problem:
-                raise DamagedRowError(where) from problem
-            yield from ((where, link) for link in found)
+            yield from ((where, link) for link in _links_for(book, chains, table, row))
+
+
+def bring_over(old: Book, new: Book) -> None:
+    """Add to a whole ledger what can be read of a damaged one beyond it: up to the first row that its seal denies."""
+    _bring_terms(old, new)
+    chains = _Chains(new.key or b"", _last_links(new))
+    chains.currencies |= dict(new.execute("SELECT dataset, currency FROM accounts").fetchall())
+    for table, (columns, _) in _NUMBERED.items():
+        number = int(new.one(f"SELECT COALESCE(MAX(id), 0) FROM {table}")) + 1
+        while row := old.execute(f"SELECT {columns} FROM {table} WHERE id = ?", number).fetchone():
+            links = _links_for(old, chains, table, tuple(row))
+            if any(link_at(old, link.holder, link.number) != link for link in links):
+                return
+            new.execute(f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(row))})", *row)
+            new.connection.executemany(ADD_LINK, [link.row for link in links])
+            number += 1
+
+
+def _bring_terms(old: Book, new: Book) -> None:
+    """Add the datasets and the schemas that were new since."""
+    chains = _Chains(new.key or b"")
+    for row in old.execute(f"SELECT {ACCOUNT_COLUMNS} FROM accounts ORDER BY dataset").fetchall():
+        link = chains.add(of_dataset(row[0]), 0, Balance.zero(), tuple(row))
+        if link_at(new, link.holder, 0) is None and link_at(old, link.holder, 0) == link:
+            new.execute(f"INSERT INTO accounts ({ACCOUNT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", *row)
+            new.execute(ADD_LINK, *link.row)
+    known = read_schemas(new)
+    for fingerprint, described in old.execute("SELECT fingerprint, described FROM schemas").fetchall():
+        if fingerprint not in known:
+            new.execute("INSERT INTO schemas (fingerprint, described) VALUES (?, ?)", fingerprint, described)
+    read_schemas(new)
+
+
+def _last_links(book: Book) -> dict[str, Link]:
+    rows = book.execute("SELECT holder, MAX(number), row_id, balance, seal FROM chain GROUP BY holder")
+    return {row[0]: Link(*row) for row in rows}
+
+
+def _links_for(book: Book, chains: _Chains, table: str, row: tuple[Any, ...]) -> list[Link]:
+    try:
+        return _NUMBERED[table][1](book, chains, row)
+    except (ValueError, TypeError, ZeroDivisionError, DamagedRowError) as problem:
+        raise DamagedRowError(f"row {row[0]} of {table}") from problem
 
 
 def _numbered(book: Book, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
@@ -119,9 +153,10 @@ def _of_charge(book: Book, chains: _Chains, row: tuple[Any, ...]) -> list[Link]:
     holder, analyst = of_dataset(row[1]), row[7]
     if holder not in chains.last:
         raise DamagedRowError
-    currency = chains.currencies.setdefault(row[1], book.one("SELECT currency FROM accounts WHERE dataset = ?", row[1]))
+    if row[1] not in chains.currencies:
+        chains.currencies[row[1]] = book.one("SELECT currency FROM accounts WHERE dataset = ?", row[1])
     is_for_part = book.one("SELECT 1 FROM part_charges WHERE charge = ?", row[0]) is not None
-    charge = read_charge(row, currency, is_for_part)
+    charge = read_charge(row, chains.currencies[row[1]], is_for_part)
     promise = (charge.statement.neighbours, charge.statement.unit.identity)
     if chains.promises.setdefault(charge.dataset, promise) != promise:
         raise DamagedRowError
@@ -143,3 +178,11 @@ def _of_share(_: Book, chains: _Chains, row: tuple[Any, ...]) -> list[Link]:
 
 def _of_answer(_: Book, chains: _Chains, row: tuple[Any, ...]) -> list[Link]:
     return [chains.add(ANSWERS, row[0], Balance.zero(), row)]
+
+
+_NUMBERED: dict[str, tuple[str, Callable[[Book, _Chains, tuple[Any, ...]], list[Link]]]] = {
+    "charges": (CHARGE_COLUMNS, _of_charge),
+    "part_charges": (PART_COLUMNS, _of_part),
+    "shares": (SHARE_COLUMNS, _of_share),
+    "answers": (ANSWER_COLUMNS, _of_answer),
+}

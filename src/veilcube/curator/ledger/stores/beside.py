@@ -94,6 +94,10 @@ class Beside:
         reached = _reached(book)
         return any(reached[table] < noted[table] for table in _COUNTED)
 
+    def is_reached_by(self, book: Book) -> bool:
+        """Whether there is a note, and the ledger has all that it knows of."""
+        return book.key is not None and self._noted(book.key) is not None and not self.is_ahead_of(book)
+
     def _noted(self, key: bytes) -> dict[str, int] | None:
         """Return how far the ledger had come; None if nobody noted it, or the note is not whole."""
         try:

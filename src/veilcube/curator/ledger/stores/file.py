@@ -15,7 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from veilcube.curator.ledger.rows import Book, Checked, DamagedRowError, begin_for_all, check_whole, has_key_of
+from veilcube.curator.ledger.rows import (
+    Book,
+    Checked,
+    Connection,
+    DamagedRowError,
+    begin_for_all,
+    check_whole,
+    has_key_of,
+)
 from veilcube.curator.ledger.stores.beside import Beside
 from veilcube.curator.ledger.stores.layout import APPLICATION_ID, SEALED, STEPS, VERSION
 from veilcube.curator.ledger.stores.queue import NoTurnError, turn
@@ -107,7 +115,13 @@ class LedgerFile:
         """Check all of it, also as SQLite does."""
         if book.one("PRAGMA integrity_check") != "ok":
             raise DamagedRowError("the file")
-        return check_whole(book)
+        checked = check_whole(book)
+        with closing(sqlite3.connect(":memory:")) as new:
+            for statement in (statement for step in STEPS for statement in step):
+                new.execute(statement)
+            if _layout_of(new) != _layout_of(book.connection):
+                raise DamagedRowError("the layout")
+        return checked
 
     @contextmanager
     def reading(self) -> Iterator[Book]:
@@ -145,6 +159,16 @@ class LedgerFile:
         deadline = time.monotonic() + min(_BIRTH, self.timeout)
         while self.path.stat().st_size == 0 and not self.beside.note.exists() and time.monotonic() < deadline:
             time.sleep(_PACE)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep out whoever else wants to write, without opening the file; for what replaces it."""
+        with _one_operation:
+            try:
+                with turn(self.beside.key_file, time.monotonic() + self.timeout):
+                    yield
+            except NoTurnError as problem:
+                raise LedgerError(BUSY.format(path=self.path)) from problem
 
     @contextmanager
     def _transaction(self, begin: str, *, create: bool) -> Iterator[Book]:
@@ -293,6 +317,10 @@ def _try_to_begin(connection: sqlite3.Connection, begin: str, last_try: bool) ->
         connection.rollback()
         return False
     return True
+
+
+def _layout_of(connection: Connection) -> list[tuple[str, ...]]:
+    return sorted(map(tuple, connection.execute("SELECT type, name, COALESCE(sql, '') FROM sqlite_master").fetchall()))
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> object:

@@ -140,6 +140,7 @@ _FIFTH_STEP = (
     "CREATE INDEX part_charges_of_part ON part_charges (dataset, partition, part)",
     *_added_only("chain", "holder", "number"),
 )
+CHAIN_GUARDS = {statement.split()[2]: statement for statement in _added_only("chain", "holder", "number")}
 STEPS: tuple[tuple[str, ...], ...] = (_FIRST_STEP, _SECOND_STEP, _THIRD_STEP, _FOURTH_STEP, _FIFTH_STEP)
 # The first version in which every row has a link of the chain.
 SEALED = 5

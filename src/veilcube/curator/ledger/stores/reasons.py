@@ -28,6 +28,11 @@ OLDER = (
     "the ledger {path} is older than the note beside it tells, so charges are missing in it that would be granted "
     "again; put the newer file back, or count what is missing as spent with 'veilcube ledger restore --write-off'"
 )
+NO_BACKUP = (
+    "{source} is no whole backup of the ledger {path}, so nothing was restored; use one that 'veilcube ledger backup' "
+    "made of it"
+)
+IS_THERE = "{target} is there already and was left alone; name another file for the backup"
 REASONS = {
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_LOCKED: BUSY,

@@ -1,0 +1,1 @@
+"""Benchmarks of what grows: rows, cells, charges and those who write them."""
