@@ -20,7 +20,8 @@ from pathlib import Path
 from types import FrameType
 
 from support.statements import laplace_statement
-from veilcube.curator.ledger import Ledger, ledger, store
+from veilcube.curator.ledger import Ledger, charging, ledger
+from veilcube.curator.ledger.stores import beside, file, queue
 from veilcube.errors import BudgetExceededError
 
 SMALL = Fraction(1, 1000)
@@ -115,7 +116,7 @@ def kill_at_every_line(path: str, folder: str, order: str) -> None:
 
 
 def publish_until_line(point: int, path: str, folder: Path, order: str) -> None:
-    watched = {ledger.__file__, store.__file__, __file__}
+    watched = {module.__file__ for module in (ledger, charging, file, beside, queue)} | {__file__}
     seen = 0
 
     def watch(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:

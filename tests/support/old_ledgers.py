@@ -7,8 +7,8 @@ from pathlib import Path
 
 import veilcube as vc
 from support.statements import laplace_statement
-from veilcube.curator.ledger.account import write_statement
-from veilcube.curator.ledger.layout import APPLICATION_ID, STEPS
+from veilcube.curator.ledger.rows import write_statement
+from veilcube.curator.ledger.stores.layout import APPLICATION_ID, STEPS
 from veilcube.privacy import PrivacyUnit
 from veilcube.record import Moment
 from veilcube.schema import Region
@@ -26,7 +26,8 @@ def old_ledger(path: Path, version: int) -> vc.Ledger:
         currency = ", 'epsilon'" if version > 2 else ""
         connection.execute(f"INSERT INTO accounts VALUES ('people', '1', NULL, NULL, ?{currency})", (MOMENT,))
         connection.execute(
-            "INSERT INTO charges VALUES (1, 'people', '1/4', 'add-remove', 'row', ?, 'long ago', 'Ada', ?)",
+            "INSERT INTO charges VALUES (1, 'people', '1/4', 'add-remove', 'row', ?, 'long ago', 'Ada', ?"
+            f"{', NULL' * 4 if version > 3 else ''})",
             (write_statement(laplace_statement("1/4")), MOMENT),
         )
         if version > 1:

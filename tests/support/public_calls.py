@@ -5,6 +5,7 @@ class that a user can come to hold. ``VALID`` says what to pass where an argumen
 """
 
 import inspect
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from fractions import Fraction
@@ -148,6 +149,7 @@ INSTANCES: Mapping[str, Callable[[World], Any]] = {
     "BeyondCap": lambda w: w.instance("Release of persons").beyond_cap(),
     "Budget": lambda w: w.ledger.budget("people"),
     "Charge": lambda w: w.ledger.history("people")[0],
+    "Checked": lambda w: w.ledger.verify(),
     "Connection": lambda w: vc.connect("http://127.0.0.1:9", key="vc_aaaaaaaaaaaaaaaa_" + "A" * 43),
     "Cube": lambda w: w.cube,
     "Currency": lambda w: w.ledger.currency("people"),
@@ -212,6 +214,12 @@ def _audited() -> dict[str, Any]:
     return {"mechanism": lambda records: len(records) % 2, "domain": ["a"], "records": 1, "trials": 100}
 
 
+def _backup(world: World) -> Path:
+    path = world.folder / f"copy-{uuid.uuid4()}.db"
+    world.ledger.backup(path)
+    return path
+
+
 def _privacy_study() -> dict[str, Any]:
     return {"constraints": ["a + b = 3"], "scale": 1, "query": {"a": [1, 0], "b": [0, 1]}}
 
@@ -255,11 +263,13 @@ VALID: Mapping[str, Callable[[World], dict[str, Any]]] = {
     "KernelPCAModel.with_alpha": lambda w: {"alpha": 1.0},
     "Ledger": lambda w: {"url": w.folder / "other.db"},
     "Ledger.allow": lambda w: {"dataset": "people", "analyst": "bob", "epsilon": 1},
+    "Ledger.backup": lambda w: {"target": w.folder / f"copy-{uuid.uuid4()}.db"},
     "Ledger.budget": lambda w: {"dataset": "people"},
     "Ledger.create": lambda w: {"dataset": "people", "epsilon": 10**8},
     "Ledger.ensure": lambda w: {"dataset": "people", "epsilon": 10**8},
     "Ledger.ensure_allowed": lambda w: {"dataset": "people", "analyst": "eve", "epsilon": 1},
     "Ledger.currency": lambda w: {"dataset": "people"},
+    "Ledger.restore": lambda w: {"source": _backup(w)},
     "Ledger.shares": lambda w: {"dataset": "people"},
     "LedgerHistory.under": lambda w: {"schema": w.schema},
     "LinearQueries.__getitem__": lambda w: {"chosen": [0]},

@@ -11,6 +11,7 @@ from .drafting import draft_schema as draft_schema
 from .ledger import (
     Charge as Charge,
     ChargeDetails as ChargeDetails,
+    Checked as Checked,
     DatasetAccount as DatasetAccount,
     Ledger as Ledger,
     LedgerHistory as LedgerHistory,

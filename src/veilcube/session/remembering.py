@@ -42,6 +42,8 @@ def note_of_table(account: tuple[Ledger, str] | None, counted: Cube | Tally | Ro
         return _nothing
     ledger, dataset = account
     ledger.budget(dataset)  # a ledger that refuses the charge is left as it is
+    if ledger.path is None:  # what lies beside a ledger is for files: a database is no place for it
+        return _nothing
     seen = SeenTables(ledger.path)
     key = seen.key()
     if key is not None and (change := seen.change(_sight(dataset, counted, key))) is not None:

@@ -22,7 +22,12 @@ from .files import (
     read_text_file as read_text_file,
     remove_leftovers as remove_leftovers,
 )
-from .keys import KEY_BYTES as KEY_BYTES, new_key as new_key
+from .keys import (
+    begin_key_file as begin_key_file,
+    new_key as new_key,
+    read_key_file as read_key_file,
+    sync_folder as sync_folder,
+)
 from .loops import (
     THREADS as THREADS,
     compile_loop as compile_loop,

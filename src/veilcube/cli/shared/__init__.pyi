@@ -33,6 +33,7 @@ from .options import (
 )
 from .output import (
     print_json as print_json,
+    print_json_list as print_json_list,
     printable as printable,
     progress_bar as progress_bar,
     say as say,

@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import NoReturn
 
 from rich.box import SIMPLE_HEAD
@@ -21,6 +22,7 @@ from veilcube.system import show_confidence, show_interval, show_number
 
 __all__ = [
     "print_json",
+    "print_json_list",
     "printable",
     "progress_bar",
     "say",
@@ -109,6 +111,20 @@ def _plain_table(columns: list[str], cells: list[list[str]], right: Sequence[boo
 def print_json(data: Mapping[str, object]) -> None:
     """Print one JSON object in ASCII; numbers that JSON has no word for become null."""
     sys.stdout.write(json.dumps(_plain(data), indent=2, allow_nan=False) + "\n")
+
+
+def print_json_list(data: Mapping[str, object], name: str, entries: Iterable[Mapping[str, object]]) -> None:
+    """Print one JSON object that ends with a list, an entry at a time: the list may be longer than memory."""
+    entries = iter(entries)
+    first = next(entries, None)  # what cannot be read at all is an error, and not half an object
+    head = json.dumps(_plain(data), indent=2, allow_nan=False).removesuffix("\n}")
+    sys.stdout.write(f"{head},\n  {json.dumps(name)}: [")
+    if first is not None:
+        for number, entry in enumerate(chain([first], entries)):
+            written = json.dumps(_plain(entry), indent=2, allow_nan=False).replace("\n", "\n    ")
+            sys.stdout.write(f"{',' if number else ''}\n    {written}")
+        sys.stdout.write("\n  ")
+    sys.stdout.write("]\n}\n")
 
 
 def _plain(value: object) -> object:

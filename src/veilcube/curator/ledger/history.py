@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from veilcube.curator.ledger.account import Charge
-from veilcube.curator.ledger.answers import StoredAnswer
+from veilcube.curator.ledger.rows import Charge, StoredAnswer
 from veilcube.errors import LedgerError, VeilcubeError
 from veilcube.record import History, Moment, linear_queries
 from veilcube.schema import Schema, require_schema

@@ -4,67 +4,56 @@ A crash may waste budget, never give it away: the receipt that mechanisms demand
 disk. Whoever puts back an old copy of the file also takes back the charges made since; only people can prevent that.
 """
 
-import sqlite3
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
+from typing import TypeVar
 
-from veilcube.curator.ledger.account import (
-    Charge,
-    ChargeDetails,
-    DamagedRowError,
-    DatasetAccount,
-    account_names,
-    add_account,
-    add_charge,
-    next_id,
-    read_account,
-    read_charges,
-)
-from veilcube.curator.ledger.answers import StoredAnswer, add_answer, can_be_kept, read_answers, read_schemas
+from veilcube.curator.ledger.charging import Order
 from veilcube.curator.ledger.history import LedgerHistory
+from veilcube.curator.ledger.opening import open_store, require_file
+from veilcube.curator.ledger.pages import charges_in_pages, read_page
 from veilcube.curator.ledger.receipt import Receipt, issue_receipt
 from veilcube.curator.ledger.refusals import (
     beyond_what_is_left,
     charge_stands,
-    over_budget,
-    refuse_other_promise,
     refuse_other_share,
     refuse_other_terms,
-    refuse_without_price,
     short_and_exact,
 )
-from veilcube.curator.ledger.shares import (
+from veilcube.curator.ledger.restoring import Settling
+from veilcube.curator.ledger.rows import (
+    Book,
+    Charge,
+    ChargeDetails,
+    Checked,
+    DamagedRowError,
+    DatasetAccount,
     PartOf,
     Share,
-    add_part_charges,
+    Standing,
+    StoredAnswer,
+    account_names,
+    add_account,
+    add_answer,
     add_share,
     analysts_with_shares,
-    price_within,
+    can_be_kept,
+    read_account,
+    read_answers,
     read_share,
+    read_standing,
 )
-from veilcube.curator.ledger.store import LedgerFile, read_location
-from veilcube.curator.ledger.terms import (
-    LONGEST_NAME,
-    LONGEST_PURPOSE,
-    check_amount,
-    check_details,
-    check_name,
-    check_statement,
-    check_text,
-    now,
-    read_budget,
-    read_share_terms,
-    read_terms,
-)
-from veilcube.errors import BudgetExceededError, LedgerError, VeilcubeError
+from veilcube.curator.ledger.stores import back_up, give_new_key, read_location, restore
+from veilcube.curator.ledger.terms import check_name, now, read_budget, read_share_terms, read_terms
+from veilcube.errors import LedgerError, VeilcubeError
 from veilcube.laws import Noise
 from veilcube.privacy import Budget, Currency, EpsilonLike, PrivacyStatement, show_fraction
 from veilcube.schema import Schema
-from veilcube.system import as_html, did_you_mean
+from veilcube.system import as_html, did_you_mean, read_flag
 
+Result = TypeVar("Result")
 NOTHING_TOLD = ChargeDetails()
 
 
@@ -82,10 +71,10 @@ class Ledger:
             raise LedgerError(
                 "timeout must be a number of seconds from 0 to 86400: how long to wait for other programs"
             )
-        self._file = LedgerFile(read_location(url), float(timeout))
+        self._store = open_store(url, float(timeout))
 
     def __repr__(self) -> str:
-        return f"Ledger({str(self.path)!r})"
+        return f"Ledger({self._store.name!r})"
 
     def _repr_html_(self) -> str:
         try:
@@ -101,9 +90,14 @@ class Ledger:
         return as_html(repr(self), head, rows, numbers=["total", "spent", "left"])
 
     @property
-    def path(self) -> Path:
-        """The file, made by the first ``create``."""
-        return self._file.path
+    def path(self) -> Path | None:
+        """The file, made by the first ``create``; None for a ledger in a database."""
+        return self._store.path
+
+    @property
+    def name(self) -> str:
+        """What messages call it: its file, or its database without user and password."""
+        return self._store.name
 
     def create(
         self,
@@ -124,10 +118,10 @@ class Ledger:
         What is not said here about neighbours and person (the column that names them) the first charge decides.
         """
         asked = read_terms(dataset, read_budget(epsilon, rho), neighbours, person)
-        if self._file.is_lost():
-            raise self._file.missing()
-        with self._sound(), self._file.writing(create=True) as connection:
-            account = _find_or_add(connection, asked)
+        if self._store.is_lost():
+            raise self._store.missing()
+        with self._sound():
+            account = self._store.write(lambda book: _find_or_add(book, asked), create=True)
             if (asked.neighbours and not account.neighbours) or (asked.unit and not account.unit):
                 raise LedgerError(
                     f"dataset '{dataset}' exists already without neighbours or person, which its first charge will "
@@ -150,12 +144,12 @@ class Ledger:
         warning.
         """
         asked = read_terms(dataset, read_budget(epsilon, rho), neighbours, person)
-        is_new = self._file.is_unused_place()
-        with self._sound(), self._file.writing(create=is_new) as connection:
-            budget = _find_or_add(connection, asked).budget
+        is_new = self._store.is_unused_place()
+        with self._sound():
+            budget = self._store.write(lambda book: _find_or_add(book, asked), create=is_new).budget
         if is_new:
             warnings.warn(
-                f"there was no ledger at {self.path}, so a new one was made with a budget of "
+                f"there was no ledger at {self._store.name}, so a new one was made with a budget of "
                 f"{budget.currency} {show_fraction(budget.total)} for '{dataset}'; if that dataset has a ledger "
                 "elsewhere, use that one",
                 stacklevel=3,
@@ -164,32 +158,69 @@ class Ledger:
 
     def datasets(self) -> list[DatasetAccount]:
         """Return all accounts in the order of their names."""
-        with self._sound(), self._file.reading() as connection:
-            return [self._account(connection, name) for name in account_names(connection)]
+        with self._sound(), self._store.reading() as book:
+            return [self._account(book, name) for name in account_names(book)]
 
     def budget(self, dataset: str) -> Budget:
         """Return a dataset's total and what was spent of it."""
-        with self._sound(), self._file.reading() as connection:
-            return self._account(connection, dataset).budget
+        with self._sound(), self._store.reading() as book:
+            return self._account(book, dataset).budget
 
     def currency(self, dataset: str) -> Currency:
         """Return what a dataset's budget is kept in: epsilon or rho."""
-        with self._sound(), self._file.reading() as connection:
-            return self._account(connection, dataset).currency
+        with self._sound(), self._store.reading() as book:
+            return self._account(book, dataset).currency
 
-    def history(self, dataset: str | None = None) -> LedgerHistory:
+    def history(self, dataset: str | None = None, *, limit: int | None = None, offset: int = 0) -> LedgerHistory:
         """Return the charges of a dataset, or of all, in the order in which they were made.
 
-        The list also knows the answers that were given: ``.answers``, and as measurements ``.answered``.
+        The list also knows the answers that were given: ``.answers``, and as measurements ``.answered``. With ``limit``
+        it is a page of so many charges after the first ``offset`` ones, and the answers are those that they paid for.
         """
-        with self._sound(), self._file.reading() as connection:
-            if dataset is not None:
-                self._account(connection, dataset)
-            charges, answers = read_charges(connection, dataset), read_answers(connection, dataset)
-            schemas = read_schemas(connection)
-            if any(answer.schema not in schemas for answer in answers):
-                raise DamagedRowError
-            return LedgerHistory(charges, answers, schemas)
+        page = read_page(limit, offset)
+        with self._sound(), self._store.reading() as book:
+            names = account_names(book) if dataset is None else [self._account(book, dataset).name]
+            return page.read(book, names, dataset)
+
+    def charges(self, dataset: str | None = None) -> Iterator[Charge]:
+        """Return what goes through the charges in the order in which they were made, holding a thousand at a time."""
+        with self._sound(), self._store.reading() as book:
+            names = account_names(book) if dataset is None else [self._account(book, dataset).name]
+
+        def read(action: Callable[[Book], Result]) -> Result:
+            with self._sound(), self._store.reading() as book:
+                return action(book)
+
+        return charges_in_pages(read, names)
+
+    def verify(self) -> Checked:
+        """Check every row, every balance and every seal of the ledger, and return how many there were."""
+        self._store.require_key()
+        with self._sound(), self._store.reading() as book:
+            return self._store.check(book)
+
+    def backup(self, target: str | Path) -> Checked:
+        """Write a copy of the ledger to a new file, once all of it was checked; its key is not in the copy."""
+        with self._sound():
+            return back_up(require_file(self._store), read_location(target))
+
+    def restore(self, source: str | Path, *, write_off: bool = False) -> Checked:
+        """Put a backup in the place of this ledger, with the later charges that can still be read of it.
+
+        Where some cannot be read, that is refused, because their budget would be granted again; with ``write_off`` all
+        that is left of every budget is counted as spent instead. The damaged file stays beside the new one.
+        """
+        with self._sound():
+            return restore(
+                require_file(self._store),
+                read_location(source),
+                Settling(self._store.name, read_flag(write_off, "write_off", LedgerError)),
+            )
+
+    def rekey(self) -> Checked:
+        """Seal a ledger whose key was lost, or seen by others, with a new one, once all of it proved right."""
+        with self._sound():
+            return give_new_key(require_file(self._store))
 
     def allow(
         self, dataset: str, analyst: str, epsilon: EpsilonLike | None = None, *, rho: EpsilonLike | None = None
@@ -199,13 +230,17 @@ class Ledger:
         The share is in the currency of the budget. One that allows more than the budget has left is set with a warning.
         """
         share = read_share_terms(dataset, analyst, read_budget(epsilon, rho))
-        with self._sound(), self._file.writing() as connection:
-            account = self._account(connection, dataset)
+
+        def grant(book: Book) -> tuple[Share, DatasetAccount]:
+            account = self._account(book, dataset)
             refuse_other_share(account, share)
-            found = read_share(connection, dataset, analyst)
+            found = read_share(book, dataset, analyst)
             if found is None or found.budget.total != share.budget.total:
-                add_share(connection, share, now())
-            granted = _share_of(connection, share)
+                add_share(book, share, now())
+            return _share_of(book, share), account
+
+        with self._sound():
+            granted, account = self._store.write(grant)
         if granted.budget.left > account.budget.left:
             warnings.warn(beyond_what_is_left(granted, account), stacklevel=2)
         return granted.budget
@@ -215,24 +250,28 @@ class Ledger:
     ) -> Budget:
         """Return an analyst's share, set unless there is one; an existing one must not contradict."""
         share = read_share_terms(dataset, analyst, read_budget(epsilon, rho))
-        with self._sound(), self._file.writing() as connection:
-            refuse_other_share(self._account(connection, dataset), share)
-            found = read_share(connection, dataset, analyst)
+
+        def grant(book: Book) -> Share:
+            refuse_other_share(self._account(book, dataset), share)
+            found = read_share(book, dataset, analyst)
             if found is None:
-                add_share(connection, share, now())
-                found = _share_of(connection, share)
-            if found.budget.total != share.budget.total:
-                raise LedgerError(
-                    f"analyst '{analyst}' may spend {found.currency} {short_and_exact(found.budget.total)} on dataset "
-                    f"'{dataset}', not {short_and_exact(share.budget.total)}; change it with Ledger.allow"
-                )
-            return found.budget
+                add_share(book, share, now())
+            return found or _share_of(book, share)
+
+        with self._sound():
+            found = self._store.write(grant)
+        if found.budget.total != share.budget.total:
+            raise LedgerError(
+                f"analyst '{analyst}' may spend {found.currency} {short_and_exact(found.budget.total)} on dataset "
+                f"'{dataset}', not {short_and_exact(share.budget.total)}; change it with Ledger.allow"
+            )
+        return found.budget
 
     def shares(self, dataset: str) -> list[Share]:
         """Return what single analysts may spend on a dataset and what they spent, by name."""
-        with self._sound(), self._file.reading() as connection:
-            self._account(connection, dataset)
-            found = [read_share(connection, dataset, analyst) for analyst in analysts_with_shares(connection, dataset)]
+        with self._sound(), self._store.reading() as book:
+            self._account(book, dataset)
+            found = [read_share(book, dataset, analyst) for analyst in analysts_with_shares(book, dataset)]
             return [share for share in found if share is not None]
 
     def charge(
@@ -250,26 +289,11 @@ class Ledger:
         ``within`` names the nested parts, outermost first, of partitions that the measurement stays inside: it then
         costs only what it adds to the dearest part, which may be nothing.
         """
-        check_statement(statement)
-        check_text("the purpose of a charge", purpose, LONGEST_PURPOSE)
-        check_details(details)
-        if analyst is not None:
-            check_text("the analyst of a charge", analyst, LONGEST_NAME)
-        with self._sound(), self._file.writing() as connection:
-            account = self._account(connection, dataset)
-            refuse_other_promise(account, statement)
-            refuse_without_price(account, statement)
-            cost = statement.cost(account.currency)
-            price, spent = price_within(connection, dataset, within, cost)
-            _refuse_beyond_budget(connection, account, analyst, price)
-            number, at = next_id(connection, "charges") if price else None, now()
-            charged = statement.charged(_where_charged(account, number, price, statement))
-            if number is not None:
-                made = Charge(number, dataset, price, charged, purpose, analyst, at, account.currency, details)
-                add_charge(connection, made)
-            add_part_charges(connection, dataset, spent, number, at)
+        order = Order(dataset, statement, purpose, analyst, tuple(within), details)
+        with self._sound():
+            made = self._store.write(lambda book: order.charge(book, self._standing(book, dataset)))
         # The transaction is on disk from here on, and not a line earlier.
-        return issue_receipt(number, dataset, charged, account.currency)
+        return issue_receipt(made.number, dataset, made.statement, made.currency)
 
     @contextmanager
     def paying(
@@ -289,9 +313,9 @@ class Ledger:
             yield receipt
         except BaseException as problem:
             if receipt is None and not isinstance(problem, VeilcubeError):
-                problem.add_note(charge_stands(self.path, dataset, None))
+                problem.add_note(charge_stands(self._store.name, dataset, None))
             if receipt is not None and receipt.charge_id is not None:
-                problem.add_note(charge_stands(self.path, dataset, receipt.charge_id))
+                problem.add_note(charge_stands(self._store.name, dataset, receipt.charge_id))
             raise
 
     def keep(
@@ -324,67 +348,51 @@ class Ledger:
             analyst,
             now(),
         )
-        with self._sound(), self._file.writing() as connection:
-            return add_answer(connection, schema, answer)
+        with self._sound():
+            return self._store.write(lambda book: add_answer(book, schema, answer))
 
     def find_answers(self, dataset: str, key: str) -> list[StoredAnswer]:
         """Return the answers that were given to one question, in their order."""
-        with self._sound(), self._file.reading() as connection:
-            return read_answers(connection, dataset, key)
+        with self._sound(), self._store.reading() as book:
+            return read_answers(book, dataset, key)
 
     def damaged(self) -> LedgerError:
         """Return the error for content that no ledger can have."""
-        return self._file.damaged()
+        return self._store.damaged()
 
-    def _account(self, connection: sqlite3.Connection, dataset: str) -> DatasetAccount:
+    def _account(self, book: Book, dataset: str) -> DatasetAccount:
         check_name(dataset)
-        account = read_account(connection, dataset)
-        if account is None:
+        return self._found(book, dataset, read_account(book, dataset))
+
+    def _standing(self, book: Book, dataset: str) -> Standing:
+        check_name(dataset)
+        return self._found(book, dataset, read_standing(book, dataset))
+
+    def _found(self, book: Book, dataset: str, found: Result | None) -> Result:
+        if found is None:
             raise LedgerError(
-                f"the ledger {self.path} has no dataset '{dataset}'; {did_you_mean(dataset, account_names(connection))}"
+                f"the ledger {self._store.name} has no dataset '{dataset}'; "
+                f"{did_you_mean(dataset, account_names(book))}"
                 "see 'veilcube ledger show' for those it has, or add it with 'veilcube ledger create'"
             )
-        return account
+        return found
 
     @contextmanager
     def _sound(self) -> Iterator[None]:
         try:
             yield
         except DamagedRowError as problem:
-            raise self.damaged() from problem
+            raise self._store.damaged(problem.where) from problem
 
 
-def _find_or_add(connection: sqlite3.Connection, asked: DatasetAccount) -> DatasetAccount:
-    account = read_account(connection, asked.name)
+def _find_or_add(book: Book, asked: DatasetAccount) -> DatasetAccount:
+    account = read_account(book, asked.name)
     if account is None:
-        add_account(connection, asked)
+        add_account(book, asked)
         return asked
     refuse_other_terms(account, asked)
     return account
 
 
-def _share_of(connection: sqlite3.Connection, share: Share) -> Share:
-    return read_share(connection, share.dataset, share.analyst) or share
-
-
-def _refuse_beyond_budget(
-    connection: sqlite3.Connection, account: DatasetAccount, analyst: str | None, price: Fraction
-) -> None:
-    if price == 0:
-        return
-    if not account.budget.allows(price):
-        raise BudgetExceededError(over_budget(f"dataset '{account.name}'", account.budget, price))
-    share = None if analyst is None else read_share(connection, account.name, analyst)
-    if share is not None and not share.budget.allows(price):
-        whose = f"the share of analyst '{analyst}' in dataset '{account.name}'"
-        raise BudgetExceededError(over_budget(whose, share.budget, price))
-    check_amount(price, account.currency)
-
-
-def _where_charged(account: DatasetAccount, number: int | None, price: Fraction, statement: PrivacyStatement) -> str:
-    if number is None:
-        return f"the budget of '{account.name}' already, with what was spent on another part of its partition"
-    whole, currency = f"the budget of '{account.name}' as charge {number}", account.currency
-    if price != statement.cost(currency):
-        return f"{whole} of {currency} {show_fraction(price)}, the rest with another part"
-    return whole if currency is statement.currency else f"{whole} of {currency} {show_fraction(price)}"
+def _share_of(book: Book, share: Share) -> Share:
+    return read_share(book, share.dataset, share.analyst) or share

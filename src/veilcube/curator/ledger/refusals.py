@@ -6,8 +6,7 @@ from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
-from veilcube.curator.ledger.account import DatasetAccount
-from veilcube.curator.ledger.shares import Share
+from veilcube.curator.ledger.rows import DatasetAccount, Share
 from veilcube.errors import LedgerError, PublicNote
 from veilcube.privacy import (
     SMALLEST_RHO,
@@ -103,7 +102,7 @@ def over_budget(what: str, budget: Budget, amount: Fraction) -> str:
     return f"{refused}: {short_and_exact(left)} is left of {short_and_exact(total)}; {fits}"
 
 
-def charge_stands(path: Path, dataset: str, charge: int | None) -> PublicNote:
+def charge_stands(path: str | Path, dataset: str, charge: int | None) -> PublicNote:
     """Say what became of the budget when the work was cut short after a charge; None: while it was being written."""
     where = f"'veilcube ledger history {shlex.quote(str(path))} {shlex.quote(dataset)}'"
     if charge is None:

@@ -8,13 +8,12 @@ be guessed, so the file belongs where the table is. Who loses it loses the notic
 
 import json
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from veilcube.system import KEY_BYTES, new_key
+from veilcube.system import begin_key_file, read_key_file
 
 _ENDING = ".seen"
 _LARGEST = 2**24
@@ -60,12 +59,10 @@ class SeenTables:
         """Return the key, which whoever begins the file makes; None where there is no such file or it is unusable."""
         try:
             if begin and not self.is_begun():
-                self._begin()
-            with self._path.open(encoding="ascii") as stream:
-                key = bytes.fromhex(stream.readline(4 * KEY_BYTES))
-        except (OSError, ValueError):
+                begin_key_file(self._path)
+            return read_key_file(self._path)
+        except OSError:
             return None
-        return key if len(key) == KEY_BYTES else None
 
     def unusable(self) -> str:
         """Say that the file cannot be used."""
@@ -92,20 +89,6 @@ class SeenTables:
                 os.write(descriptor, b"\n" * is_cut + line)
             finally:
                 os.close(descriptor)
-
-    def _begin(self) -> None:
-        """Make the file with its key in one step, so that of several programs all find one key, and a whole one."""
-        unfinished = self._path.with_name(f".{os.getpid()}-{threading.get_ident()}{_ENDING}.tmp")
-        unfinished.unlink(missing_ok=True)
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(descriptor, new_key().hex().encode("ascii") + b"\n")
-            os.fsync(descriptor)
-            with suppress(FileExistsError):
-                os.link(unfinished, self._path)
-        finally:
-            os.close(descriptor)
-            unfinished.unlink(missing_ok=True)
 
     def _latest_first(self) -> Iterator[Sight]:
         with self._path.open("rb") as stream:

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 
-from veilcube.curator.ledger.account import ChargeDetails, DatasetAccount, read_statement, write_statement
-from veilcube.curator.ledger.shares import Share
+from veilcube.curator.ledger.rows import ChargeDetails, DatasetAccount, Share, read_statement, write_statement
 from veilcube.errors import LedgerError, PrivacyError
 from veilcube.privacy import (
     LARGEST_EPSILON,

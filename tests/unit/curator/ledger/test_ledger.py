@@ -23,7 +23,7 @@ import pytest
 
 from support.statements import laplace_statement
 from veilcube.curator.ledger import Ledger, Receipt
-from veilcube.curator.ledger.layout import VERSION
+from veilcube.curator.ledger.stores.layout import VERSION
 from veilcube.errors import BudgetExceededError, LedgerError, PrivacyError, VeilcubeError
 from veilcube.privacy import Budget, Currency, LaplaceEvent, Neighbours, PrivacyStatement, PrivacyUnit, SequentialEvent
 
@@ -391,7 +391,7 @@ def test_a_timeout_must_be_a_number_of_seconds(tmp_path: Path, timeout: object) 
 @pytest.mark.parametrize("name", ["50% ?#&=.db", "mode=memory", "é 日本.db", "budget"])
 def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     Ledger(tmp_path / name).create("adult", 1)
-    assert {file.name for file in tmp_path.iterdir()} == {name, f"{name}.begun"}
+    assert {file.name for file in tmp_path.iterdir()} == {name, f"{name}.begun", f"{name}.key"}
     assert Ledger(f"sqlite:///{tmp_path}/x.db").path.name == "x.db"
 
 

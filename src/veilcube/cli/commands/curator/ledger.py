@@ -2,12 +2,14 @@
 
 from dataclasses import asdict
 from fractions import Fraction
+from itertools import islice
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from veilcube.cli.shared import CommandGroup, JsonFlag, LedgerUrl, Person, print_json, say, show_table
-from veilcube.curator import Charge, DatasetAccount, Ledger, Share
+from veilcube.cli.shared import CommandGroup, JsonFlag, LedgerUrl, Person, print_json, print_json_list, say, show_table
+from veilcube.curator import Charge, Checked, DatasetAccount, Ledger, Share
 from veilcube.privacy import (
     DELTA_SHOWN,
     Budget,
@@ -19,6 +21,9 @@ from veilcube.privacy import (
 )
 
 app = CommandGroup(help="Keep account of the privacy budget of datasets.")
+
+# So many rows of a long history are read, and made one table of, at a time.
+_ROWS_OF_A_TABLE = 1000
 
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of the dataset in the ledger.")]
 AnyDataset = Annotated[str | None, typer.Argument(metavar="DATASET", help="Only this dataset.", show_default=False)]
@@ -153,14 +158,24 @@ def _share_facts(share: Share, left: Fraction) -> dict[str, object]:
 
 
 @app.command()
-def history(url: LedgerUrl, dataset: AnyDataset = None, as_json: JsonFlag = False) -> None:
+def history(
+    url: LedgerUrl,
+    dataset: AnyDataset = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="NUMBER", help="At most so many charges.", min=0)
+    ] = None,
+    offset: Annotated[
+        int, typer.Option("--offset", metavar="NUMBER", help="Leave out so many of the first charges.", min=0)
+    ] = 0,
+    as_json: JsonFlag = False,
+) -> None:
     """List the charges in the order in which they were made."""
-    charges = Ledger(url).history(dataset)
+    charges = islice(Ledger(url).charges(dataset), offset, None if limit is None else offset + limit)
     if as_json:
-        print_json({"ledger": url, "charges": [_charge_facts(charge) for charge in charges]})
+        print_json_list({"ledger": url}, "charges", (_charge_facts(charge) for charge in charges))
         return
     columns = ("charge", "when", "dataset", "in", "amount", "analyst", "purpose", "file", "note")
-    rows = [
+    rows = (
         (
             charge.id,
             charge.at,
@@ -173,8 +188,54 @@ def history(url: LedgerUrl, dataset: AnyDataset = None, as_json: JsonFlag = Fals
             charge.details.note or "-",
         )
         for charge in charges
-    ]
-    show_table(columns, rows, numbers=["charge", "amount"])
+    )
+    page = list(islice(rows, _ROWS_OF_A_TABLE))
+    show_table(columns, page, numbers=["charge", "amount"])
+    while page := list(islice(rows, _ROWS_OF_A_TABLE)):
+        show_table(columns, page, numbers=["charge", "amount"])
+
+
+@app.command()
+def verify(url: LedgerUrl, as_json: JsonFlag = False) -> None:
+    """Check every row, every balance and every seal of a ledger."""
+    _tell(url, Ledger(url).verify(), "is as it was written", as_json)
+
+
+@app.command()
+def backup(
+    url: LedgerUrl,
+    target: Annotated[Path, typer.Argument(metavar="FILE", help="The new file that the copy goes to.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Write a copy of a ledger, once all of it was checked; keep its key, which is not in the copy, apart."""
+    _tell(url, Ledger(url).backup(target), f"was checked and copied to {target}", as_json)
+
+
+@app.command()
+def restore(
+    url: LedgerUrl,
+    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="A file that 'veilcube ledger backup' wrote.")],
+    write_off: Annotated[
+        bool,
+        typer.Option("--write-off", help="Where charges are lost, count all that is left of every budget as spent."),
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Put a backup in the place of a damaged ledger, with the later charges that can still be read of it."""
+    _tell(url, Ledger(url).restore(source, write_off=write_off), f"was restored from {source}", as_json)
+
+
+@app.command()
+def rekey(url: LedgerUrl, as_json: JsonFlag = False) -> None:
+    """Seal a ledger whose key was lost, or seen by others, with a new one, once all of it proved right."""
+    _tell(url, Ledger(url).rekey(), "has a new key", as_json)
+
+
+def _tell(url: str, checked: Checked, what: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"ledger": url} | asdict(checked))
+        return
+    say(f"The ledger {url} {what}: {checked.datasets} datasets, {checked.charges} charges, {checked.links} seals.")
 
 
 def _budget_facts(budget: Budget) -> dict[str, object]:

@@ -230,7 +230,7 @@ def _noting_what_was_spent(account: Ledger | None, dataset: str | None) -> Itera
     except BaseException as problem:
         noted = any(isinstance(note, PublicNote) for note in getattr(problem, "__notes__", []))
         if account is not None and dataset is not None and not noted and account.budget(dataset).spent != before:
-            problem.add_note(charge_stands(account.path, dataset, None))
+            problem.add_note(charge_stands(account.name, dataset, None))
         raise
 
 

@@ -22,14 +22,15 @@ def _moment(column: str) -> str:
     return f"{column} TEXT NOT NULL CHECK ({column} GLOB '{day}T{time}Z')"
 
 
-def _added_only(table: str, key: str) -> tuple[str, ...]:
+def _added_only(table: str, *key: str) -> tuple[str, ...]:
+    same = " AND ".join(f"{column} = NEW.{column}" for column in key)
     refuse = f"BEGIN SELECT RAISE(ABORT, '{table} are added and never changed'); END"
     return (
         f"CREATE TRIGGER {table}_not_updated BEFORE UPDATE ON {table} {refuse}",
         f"CREATE TRIGGER {table}_not_deleted BEFORE DELETE ON {table} {refuse}",
         # INSERT OR REPLACE deletes without a word to the trigger above.
         f"CREATE TRIGGER {table}_not_replaced BEFORE INSERT ON {table} "
-        f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {key} = NEW.{key}) {refuse}",
+        f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {same}) {refuse}",
     )
 
 
@@ -122,5 +123,25 @@ _FOURTH_STEP = (
     ),
     "ALTER TABLE charges ADD COLUMN strategy TEXT CHECK (strategy IS NULL OR strategy GLOB '{*}')",
 )
-STEPS: tuple[tuple[str, ...], ...] = (_FIRST_STEP, _SECOND_STEP, _THIRD_STEP, _FOURTH_STEP)
+# Balances and seals: a link for every row, old rows included (``rows/chain.py``), in place of indexes to sum from.
+_FIFTH_STEP = (
+    """CREATE TABLE chain (
+    holder TEXT NOT NULL CHECK (typeof(holder) = 'text' AND holder GLOB '[[]*]'),
+    number INTEGER NOT NULL CHECK (typeof(number) = 'integer' AND number >= 0),
+    row_id INTEGER NOT NULL CHECK (typeof(row_id) = 'integer' AND row_id >= 0),
+    balance TEXT NOT NULL CHECK (typeof(balance) = 'text' AND balance GLOB '[0-9]*'),
+    seal TEXT NOT NULL CHECK (typeof(seal) = 'text' AND length(seal) = 32),
+    PRIMARY KEY (holder, number)
+) WITHOUT ROWID""",
+    "DROP INDEX charges_of_dataset",
+    "DROP INDEX charges_of_analyst",
+    "DROP INDEX part_charges_of_partition",
+    "CREATE INDEX charges_of_dataset ON charges (dataset)",
+    "CREATE INDEX part_charges_of_part ON part_charges (dataset, partition, part)",
+    *_added_only("chain", "holder", "number"),
+)
+CHAIN_GUARDS = {statement.split()[2]: statement for statement in _added_only("chain", "holder", "number")}
+STEPS: tuple[tuple[str, ...], ...] = (_FIRST_STEP, _SECOND_STEP, _THIRD_STEP, _FOURTH_STEP, _FIFTH_STEP)
+# The first version in which every row has a link of the chain.
+SEALED = 5
 VERSION = len(STEPS)
