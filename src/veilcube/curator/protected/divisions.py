@@ -11,9 +11,10 @@ from math import prod
 from typing import Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veilcube.errors import QueryError, quoted
-from veilcube.query import Query, read_cells, read_condition
+from veilcube.query import Query, read_cells
 from veilcube.record import canonical_region, region_from_data, region_to_data
 from veilcube.schema import Attribute, Grouping, Ordinal, Region, Schema, read_groupings, split_level
 from veilcube.system import show
@@ -246,8 +247,8 @@ def _cells_of(attribute: Attribute, given: object) -> list[int]:
         raise QueryError("bands= names ordinal attributes and where their bands begin, such as {'age': [18, 65]}")
     found = {0}
     for begin in given:
-        cells = read_condition(attribute, (begin, None)).nonzero()[0]
-        if not cells.size:
+        cells = _numbers(read_cells(attribute, (begin, None)))
+        if not len(cells):
             raise QueryError(f"no value of '{quoted(attribute.name)}' is {show(begin)} or more; leave that band out")
         found.add(int(cells[0]))
     return sorted(found)
@@ -277,8 +278,11 @@ def _cell_of(attribute: Attribute, value: object) -> int:
     """Return the one cell that a value names."""
     if isinstance(value, str) and value in (labels := attribute.labels()):
         return labels.index(value)
-    found = read_cells(attribute, value)
-    chosen = found if isinstance(found, range) else found.nonzero()[0]
+    chosen = _numbers(read_cells(attribute, value))
     if len(chosen) != 1:
         raise QueryError(f"a part of '{attribute.name}' is one of its values, not a range or a group of them")
     return int(chosen[0])
+
+
+def _numbers(cells: range | NDArray[np.bool_]) -> Sequence[int]:
+    return cells if isinstance(cells, range) else [int(cell) for cell in cells.nonzero()[0]]
