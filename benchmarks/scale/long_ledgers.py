@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from veilcube.curator.ledger import Ledger
@@ -31,12 +33,13 @@ def add_many_charges(ledger: Ledger, dataset: str, amounts: list[Fraction]) -> N
         connection.execute("PRAGMA synchronous=OFF")
         book = Book(connection, key)
         opening = link_at(book, of_dataset(dataset), 0)
-        charges, links = [], []
-        for row, link in _rows(key or b"", opening, dataset, amounts):
-            charges.append(row)
-            links.append(link.row)
-        connection.executemany(f"INSERT INTO charges ({CHARGE_COLUMNS}) VALUES ({', '.join('?' * 13)})", charges)
-        connection.executemany(ADD_LINK, links)
+        found = _rows(key or b"", opening, dataset, amounts)
+        while batch := list(islice(found, 10_000)):
+            columns = ", ".join("?" * 13)
+            connection.executemany(
+                f"INSERT INTO charges ({CHARGE_COLUMNS}) VALUES ({columns})", [one[0] for one in batch]
+            )
+            connection.executemany(ADD_LINK, [one[1].row for one in batch])
         connection.commit()
 
 
@@ -45,10 +48,14 @@ def _rows(
 ) -> Iterator[tuple[tuple[object, ...], Link]]:
     spent = Balance.zero()
     for number, amount in enumerate(amounts, start=1):
-        promise = statement_of(amount)
         text = f"{amount.numerator}/{amount.denominator}" if amount.denominator != 1 else str(amount)
-        charged = write_statement(promise.charged(f"the budget of '{dataset}' as charge {number}"))
+        charged = _written(dataset, amount).replace("as charge 0", f"as charge {number}")
         row = (number, dataset, text, "add-remove", "row", charged, "many", None, MOMENT, *[None] * 4)
         spent = spent.plus(amount)
         before = next_link(key, before, of_dataset(dataset), number, spent, row)
         yield row, before
+
+
+@lru_cache(maxsize=10_000)
+def _written(dataset: str, amount: Fraction) -> str:
+    return write_statement(statement_of(amount).charged(f"the budget of '{dataset}' as charge 0"))

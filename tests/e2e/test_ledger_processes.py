@@ -142,6 +142,23 @@ def test_small_charges_of_many_processes_add_up_exactly_and_never_exceed_the_bud
     assert budget.left < Fraction(1, 13) + Fraction(1, 11) + Fraction(1, 7) + Fraction(1, 3)
 
 
+@pytest.mark.slow
+def test_64_processes_that_hammer_one_budget_never_overspend_lose_no_charge_and_are_never_refused_for_waiting(
+    book: Ledger, workers: Workers
+) -> None:
+    book.create("shared", "1/2")
+    with workers.ready(64, "serve", book.path) as spenders:
+        for spender in spenders:
+            spender.tell("shared 1/199 2")
+        outcomes = [spender.hear() for spender in spenders]
+    assert all("charges" in outcome for outcome in outcomes), outcomes
+    charged = sorted(number for outcome in outcomes for number in outcome["charges"])
+    assert charged == [charge.id for charge in book.history("shared")] == list(range(1, 100))
+    assert sum(outcome["refused"] for outcome in outcomes) == 128 - 99
+    assert book.budget("shared").spent == Fraction(99, 199)
+    assert book.verify().charges == 99
+
+
 def test_a_kill_at_any_moment_leaves_no_answer_without_its_charge(
     book: Ledger, answers: Path, workers: Workers
 ) -> None:

@@ -1,4 +1,4 @@
-"""One suite for both stores: a file, and a PostgreSQL database with a server of its own; and what only one has."""
+"""One suite for both stores, a file and a PostgreSQL database on a server of its own; and what one alone has."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
