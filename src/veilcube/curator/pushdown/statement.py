@@ -75,7 +75,9 @@ def capped(dialect: Dialect, rows: str, axes: int, cap: Cap, *, may_refuse: bool
     cells = [cell_name(axis) for axis in range(axes)]
     listed = ", ".join(cells)
     texts = [dialect.as_text(cell) for cell in [*cells, "running"]]
-    first = ["refused", "digest"] if may_refuse else ["digest"]
+    # Of rows that are refused, those of the first attribute come first: the refusal names it, as for a file.
+    refused_first = "CASE WHEN refused < 0 THEN -refused ELSE 2147483647 END"
+    first = [refused_first, "digest"] if may_refuse else ["digest"]
     # The cells follow the digest so that rows with equal digests, should there be any, are still in a fixed order.
     order = ", ".join([*first, *cells, "running"])
     grouped, steps = _groups_kept(dialect, rows, cap.max_groups, may_refuse)
