@@ -17,6 +17,16 @@ SCHEMA = vc.Schema([vc.Ordinal("age", 0, 9), vc.Nominal("sex", ["F", "M"])])
 COUNTS = np.arange(20).reshape(10, 2)
 NO_FLAGS = ["no", "", "False", 0, 1, None, 2.5, [], [True], np.array([True, False]), object()]
 
+
+def restored(**flag: object) -> object:
+    """Restore a ledger in the working folder from a backup of it."""
+    ledger, copy = vc.Ledger("budget.db"), Path("backup.db")
+    if not copy.exists():
+        ledger.create("people", 1)
+        ledger.backup(copy)
+    return ledger.restore(copy, **flag)
+
+
 # How to call each of them with everything but the flag right; t is a protected table.
 PROTECTED: dict[tuple[str, str], Callable[[ProtectedTable, dict[str, object]], object]] = {
     ("ProtectedTable.noisy_count", "fresh"): lambda t, flag: t.noisy_count(epsilon=1, **flag),
@@ -34,6 +44,7 @@ PROTECTED: dict[tuple[str, str], Callable[[ProtectedTable, dict[str, object]], o
 }
 OTHERS: dict[tuple[str, str], Callable[[dict[str, object]], object]] = {
     ("GroupedTables", "full_cells"): lambda flag: vc.GroupedTables(**flag),
+    ("Ledger.restore", "write_off"): lambda flag: restored(**flag),
     ("Release.export", "whole"): lambda flag: release_of(SCHEMA, COUNTS).export("t.csv", **flag),
     ("Release.save", "tables"): lambda flag: release_of(SCHEMA, COUNTS).save("t.veil", **flag),
     ("Release.publish", "report"): lambda flag: release_of(SCHEMA, COUNTS).publish("site", **flag),

@@ -48,7 +48,7 @@ def budget(
 def log(
     caller: Overseer,
     service: TheService,
-    before: Annotated[int | None, Query(ge=1)] = None,
+    before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     limit: Limit = 100,
 ) -> dict[str, object]:
     """Show who did what, the latest first, and whether the log is whole. For curators and auditors."""
