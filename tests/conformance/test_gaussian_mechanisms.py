@@ -39,7 +39,7 @@ from veilcube.curator.mechanisms import (
 )
 from veilcube.laws import DiscreteLaplace, Noise
 from veilcube.operators import NeighbourName, ProductOperator
-from veilcube.planner import Adaptive, Family, GroupedDesign, GroupedTables, Identity, Plan, Spending, planning
+from veilcube.planner import Adaptive, Family, GroupedDesign, GroupedTables, Identity, Plan, Spending, planned
 from veilcube.planner.grouped import choosing
 from veilcube.planner.partition.design import AdaptiveDesign
 from veilcube.planner.staged.design import StagedDesign
@@ -203,7 +203,7 @@ def test_the_rows_of_a_person_taken_without_their_square_fail(
     def without_square(per_row: int, per_row_replaced: int, unit: PrivacyUnit, neighbours: Neighbours) -> int:
         return unit.max_rows * (per_row if neighbours is Neighbours.ADD_REMOVE else max(per_row, per_row_replaced))
 
-    for module in (planning, measurement):
+    for module in (planned, measurement):
         monkeypatch.setattr(module, "unit_sensitivity_l2_squared", without_square)
     fails(check_renyi, member, neighbours, PERSON, "exceeds")
 

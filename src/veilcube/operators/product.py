@@ -42,6 +42,8 @@ from veilcube.system import Floats, Integers
 MOST_AXES = 32
 # Up to this many measurements a query is written out in full to find the fourth powers of its noise weights.
 MOST_DENSE_MEASUREMENTS = 1 << 22
+# A query over an axis of so many cells is written out sooner than paths to its ends are followed.
+_SHORT = 1 << 12
 
 _AXIS_READERS: Mapping[str, AxisReader] = {
     "flat": read_flat_axis,
@@ -191,10 +193,10 @@ class ProductOperator(OperatorDefaults):
         return union_bound(np.asarray(self.variance_of_region(region)), boxes)
 
     def _moments_of_axes(self, box: Box) -> Iterator[Moments]:
-        """Yield the moments of each axis; a run of cells needs the nodes about its ends only."""
+        """Yield the moments of each axis; a run of cells of a long one needs the nodes about its ends only."""
         for i, axis in enumerate(self.axes):
             run = box.run(i)
-            if run is None:
+            if run is None or axis.size <= _SHORT:
                 yield axis.moments_of_query(box.mask(i).astype(np.float64))
             else:
                 found = axis.moments_of_steps(*range_steps(np.array([run.start]), np.array([run.stop - 1])))

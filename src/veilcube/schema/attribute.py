@@ -85,10 +85,13 @@ class Attribute:
     def labels(self) -> list[str]:
         """Return what to print for each cell."""
         require_cells(self.size, 120, f"listing '{self._name}'")
-        return [self.label(cell) for cell in range(self.size)]
+        return [self._label(cell) for cell in range(self.size)]
 
     def label(self, cell: int) -> str:
         """Return what to print for one cell."""
+        return self._label(read_whole(cell, "the cell", 0, self.size - 1))
+
+    def _label(self, cell: int) -> str:
         if cell < self.regular_size:
             return self._regular_label(cell)
         return OTHER_LABEL if cell == self.other_cell else MISSING_LABEL

@@ -219,7 +219,7 @@ def test_ledgers_that_cannot_be_used_are_refused(call: Call, tmp_path: Path) -> 
         (("ledger", "create", "budget.db", "more", "--epsilon", "1"), "upgrade veilcube"),
         (("ledger", "history", "text.db"), "text.db"),
         (("ledger", "history", "nowhere.db"), "nowhere.db"),
-        (("ledger", "show", "postgres://host/name"), "sqlite:///"),
+        (("ledger", "show", "mysql://host/name"), "sqlite:///"),
     ):
         _is_one_clear_line(call(*words), 8, said)
 

@@ -163,7 +163,7 @@ def test_every_line_that_commands_print_is_explained(call: Call) -> None:
         if found := unexplained(done.out):
             missing[" ".join(words)] = found
     assert silent == []
-    assert missing == {}
+    assert missing == {}, missing
 
 
 def test_a_line_that_no_page_explains_is_found() -> None:

@@ -1,11 +1,11 @@
 from .files import (
     expected_size as expected_size,
-    open_release_file as open_release_file,
     program as program,
     require_free as require_free,
     require_parquet as require_parquet,
     reserve_room as reserve_room,
 )
+from .opening import open_release_file as open_release_file
 from .options import (
     CommandGroup as CommandGroup,
     Confidence as Confidence,

@@ -1,7 +1,6 @@
-"""Files that commands read and write: a place that is sure before anything is spent, and releases opened by name.
+"""Files that commands write: a place that is sure before anything is spent.
 
-A file that never was a release, such as the table itself, is told apart from a damaged one. Commands to try next are
-shown as the user called veilcube, so that they can be copied as they are.
+Commands to try next are shown as the user called veilcube, so that they can be copied as they are.
 """
 
 import errno
@@ -14,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-from veilcube.analyst import Release, open_release
 from veilcube.cli.shared.output import show_size
 from veilcube.errors import QueryError, ReleaseFileError
 from veilcube.planner import Plan
@@ -30,28 +28,6 @@ def program() -> str:
         return "veilcube"
     here, absolute = Path.cwd(), started.absolute()
     return shlex.quote(f"./{absolute.relative_to(here)}" if absolute.is_relative_to(here) else str(absolute))
-
-
-_ARCHIVE_BEGINS = b"PK\x03\x04"
-
-
-def open_release_file(file: Path) -> Release:
-    """Open a release file; a table, or any other file that is no archive, is refused with how to make a release."""
-    if _is_no_archive(file):
-        raise ReleaseFileError(f"{file} is not a release file; make one with 'veilcube release'")
-    return open_release(file)
-
-
-def _is_no_archive(file: Path) -> bool:
-    """Say whether a file is surely no archive; what cannot be read is left to the reader of releases to explain."""
-    try:
-        # Only a regular file: looking into a pipe would take away what it holds.
-        if not file.is_file():
-            return False
-        with file.open("rb") as stream:
-            return stream.read(len(_ARCHIVE_BEGINS)) != _ARCHIVE_BEGINS
-    except OSError:
-        return False
 
 
 _OVERHEAD = 2**20

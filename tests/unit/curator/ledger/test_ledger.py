@@ -370,7 +370,7 @@ def test_urls_and_paths_name_the_same_file(tmp_path: Path, monkeypatch: pytest.M
         "sqlite://host/x.db",
         "sqlite:x.db",
         "sqlite:///x.db?mode=ro",
-        "postgresql://host/db",
+        "mysql://host/db",
         "a\0b",
         None,
         5,

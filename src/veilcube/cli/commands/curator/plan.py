@@ -5,12 +5,13 @@ With ``--useful``: how many rows, which error or which epsilon make a released h
 
 import shlex
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, prod
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
+from veilcube import session
 from veilcube.cli.pages import Curve, curves_of, require_drawable, text_plot, write_plot
 from veilcube.cli.shared import (
     Asked,
@@ -42,7 +43,9 @@ from veilcube.planner import DEFAULT_EPSILON, MEANINGS, Plan, Usefulness, plan a
 from veilcube.privacy import Neighbours, show_fraction, write_fraction
 from veilcube.query import Workload, weights_of
 from veilcube.schema import Schema
-from veilcube.session import require_releasable
+
+# Smaller plans fit any machine.
+_FEW_CELLS = 2**20
 
 
 def plan_usefulness(
@@ -163,8 +166,17 @@ def plan(
         schema, budget, strategy, workload, str(neighbours),
         person=person, max_rows=max_rows, error=error, confidence=confidence, delta=delta, rho=rho,
     )  # fmt: skip
-    require_releasable(chosen)
+    _require_releasable(chosen)
     _report(chosen, queries or [], confidence, plot, out, as_json)
+
+
+def _require_releasable(chosen: Plan) -> None:
+    """Refuse what a release would refuse; what carries releases out is loaded only where it could be too much."""
+    if max(chosen.schema.cells, prod(chosen.operator.measurement_shape)) > _FEW_CELLS:
+        session.require_releasable(chosen)
+    else:
+        chosen.require_memory()
+        chosen.require_range()
 
 
 def _report(
