@@ -13,6 +13,7 @@ from mkdocs.structure.pages import Page
 
 from tools import docs_site
 
+WORKER = "assets/search_worker.js"
 OUTSIDE_SHEET = re.compile(r"(?:url\(|@import )\s*['\"]?(?:https?:)?//[^)'\"]*")
 
 
@@ -27,6 +28,7 @@ class PlainUnderscores(Extension):
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Take the order of pages from the index."""
     config.markdown_extensions.append(PlainUnderscores())
+    config.extra["polyfills"] = [WORKER]
     index = Path(config.docs_dir) / "index.md"
     config.nav = docs_site.navigation(index.read_text(encoding="utf-8"))
     return config
@@ -36,6 +38,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that docs/ does not hold."""
     for uri, text in docs_site.generated().items():
         files.append(File.generated(config, uri, content=text))
+    worker = Path(__file__).with_name("docs_worker.js").read_text(encoding="utf-8")
+    files.append(File.generated(config, WORKER, content=worker))
     return files
 
 
@@ -47,8 +51,10 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Refuse a site that loads anything from outside."""
+    """Let pages that are opened from a folder be searched, and refuse a site that loads anything from outside."""
     site = Path(config.site_dir)
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    (site / "search" / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
     found = []
     for path in sorted([*site.rglob("*.html"), *site.rglob("*.css")]):
         search = docs_site.outside_assets if path.suffix == ".html" else OUTSIDE_SHEET.findall
