@@ -264,6 +264,23 @@ def test_where_charges_are_lost_a_restored_ledger_counts_all_as_spent_or_is_refu
     assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".tmp")] == []
 
 
+@pytest.mark.parametrize("total", [1, 2])
+def test_parts_whose_charges_were_lost_are_not_asked_again_for_what_others_paid(tmp_path: Path, total: int) -> None:
+    ledger = vc.Ledger(tmp_path / "budget.db")
+    ledger.create("people", total)
+    one, other = ([PartOf('{"by": ["sex"]}', part)] for part in ("[0]", "[1]"))
+    ledger.charge("people", laplace_statement(1), purpose="one part", within=one)
+    ledger.backup(tmp_path / "copy.db")
+    assert ledger.charge("people", laplace_statement(1), purpose="the other", within=other).charge_id is None
+    ledger.path.unlink()
+    ledger.restore(tmp_path / "copy.db", write_off=True)
+    for part in (one, other, [PartOf('{"by": ["age"]}', "[3]"), *other]):
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("people", laplace_statement("1/1000"), purpose="again", within=part)
+    assert ledger.verify().datasets == 1
+    ledger.backup(tmp_path / "later.db")
+
+
 @pytest.mark.parametrize("wrong", ["damaged", "another ledger's", "no ledger", "missing", "an old version"])
 def test_what_is_no_whole_backup_of_the_ledger_restores_nothing(ledger: vc.Ledger, tmp_path: Path, wrong: str) -> None:
     copy = tmp_path / "copy.db"
