@@ -213,6 +213,21 @@ def test_a_ledger_whose_sums_are_wrong_gets_no_new_key(ledger: vc.Ledger, tamper
         ledger.rekey()
 
 
+@pytest.mark.parametrize("has_key", [True, False])
+def test_an_older_copy_gets_no_new_key_that_would_make_it_the_ledger(
+    ledger: vc.Ledger, tmp_path: Path, has_key: bool
+) -> None:
+    ledger.backup(tmp_path / "copy.db")
+    ledger.charge("people", laplace_statement("1/20"), purpose="later")
+    shutil.copy(tmp_path / "copy.db", ledger.path)
+    key = Path(f"{ledger.path}.key")
+    if not has_key:
+        key.unlink()
+    with pytest.raises(LedgerError, match="is older than the note"):
+        ledger.rekey()
+    assert key.exists() is has_key
+
+
 # Backups
 
 
