@@ -279,6 +279,23 @@ def test_where_charges_are_lost_a_restored_ledger_counts_all_as_spent_or_is_refu
     assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".tmp")] == []
 
 
+@pytest.mark.parametrize("described", ["'{}'", "replace(described, 'age', 'agf')", "'no JSON'"])
+def test_a_damaged_schema_costs_its_answers_and_no_charge(tmp_path: Path, described: str) -> None:
+    ledger = vc.Ledger(tmp_path / "budget.db")
+    ledger.create("people", 1)
+    ledger.backup(tmp_path / "copy.db")
+    table = vc.protect(vc.Cube(vc.Schema([vc.Ordinal("age", 0, 9)]), [7] * 10), ledger=ledger, dataset="people")
+    table.noisy_count(epsilon="1/4")
+    change(ledger, f"UPDATE schemas SET described = {described}")
+    with pytest.raises(LedgerError, match="damaged"):
+        ledger.verify()
+    ledger.restore(tmp_path / "copy.db")
+    assert ledger.budget("people").left == Fraction(3, 4)
+    assert list(ledger.history("people").answers) == []
+    table.noisy_count(epsilon="1/4")
+    assert (ledger.verify().charges, len(ledger.history("people").answers)) == (2, 1)
+
+
 @pytest.mark.parametrize("total", [1, 2])
 def test_parts_whose_charges_were_lost_are_not_asked_again_for_what_others_paid(tmp_path: Path, total: int) -> None:
     ledger = vc.Ledger(tmp_path / "budget.db")
