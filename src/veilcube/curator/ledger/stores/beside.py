@@ -99,7 +99,7 @@ class Beside:
         return book.key is not None and self._noted(book.key) is not None and not self.is_ahead_of(book)
 
     def _noted(self, key: bytes | None) -> dict[str, int] | None:
-        """Return how far the ledger had come; None if nobody noted it, or the note is not whole by its key, if known."""
+        """Return how far the ledger had come; None if nobody noted it, or by its key it is not whole."""
         try:
             told = json.loads(self.note.read_bytes().splitlines()[1])
             reached = told["reached"]
