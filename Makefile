@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 # Tests start a hundred commands: without bytecode each would compile three hundred modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow lint house reference bench audit fuzz sbom wheel pip-audit lock clean
+.PHONY: setup demo test test-slow lint house reference bench audit fuzz sbom wheel pip-audit docs lock lock-docs clean
 
 setup: $(STAMP)
 
@@ -70,6 +70,16 @@ pip-audit: setup
 		>/dev/null 2>&1 || true
 	@$(BIN)/python -m tools.known_flaws .venv-audit/bin/pip-audit -r requirements.lock --disable-pip -f json
 
+# The pages of docs/ as a site in site/: open site/index.html. Broken links and anchors fail. Only the first time needs the network.
+docs: .venv-docs/.installed
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict --clean
+
+.venv-docs/.installed: requirements-docs.lock
+	@test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	@echo "installing pinned packages for the docs site into .venv-docs"
+	@.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $@
+
 # The lock names no index: it is the same wherever packages come from.
 lock:
 	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv
@@ -77,5 +87,11 @@ lock:
 		--no-emit-index-url --no-annotate --no-header --quiet -o requirements.lock
 	rm -rf .venv-lock
 
+lock-docs:
+	$(PYTHON) -m venv .venv-lock && .venv-lock/bin/pip install --quiet uv
+	echo "mkdocs-material>=9.7" | .venv-lock/bin/uv pip compile - --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --no-header --quiet -o requirements-docs.lock
+	rm -rf .venv-lock
+
 clean:
-	rm -rf .venv .venv-audit .data audit-report sbom.json dist .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report
+	rm -rf .venv .venv-audit .venv-docs .data audit-report sbom.json dist .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report site

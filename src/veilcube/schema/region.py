@@ -261,6 +261,13 @@ class Region:
         """Return the cells in any of them."""
         return self._of_bits(unite_all(box for region in (self, *others) for box in region._bits()))
 
+    def disjoint(self) -> "Region":
+        """Return the same cells in boxes that share none: for boxes that somebody else made, which may overlap."""
+        if len(self.boxes) < 2:
+            return self
+        united = self.union()
+        return self if united.cells == self.cells else united
+
     def rectangle(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """Return inclusive lowest and highest cell indices if the region is one block of cells, else None."""
         if len(self.boxes) != 1:

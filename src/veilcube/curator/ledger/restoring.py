@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from veilcube.curator.ledger.charging import Order
-from veilcube.curator.ledger.rows import Book, ChargeDetails, account_names, read_standing
+from veilcube.curator.ledger.rows import Book, ChargeDetails, account_names, lose_parts, read_standing
+from veilcube.curator.ledger.terms import now
 from veilcube.errors import LedgerError
 from veilcube.privacy import (
     ChoiceEvent,
@@ -44,9 +45,11 @@ class Settling:
 
 
 def _write_off(book: Book, dataset: str) -> None:
+    """Count what is left as spent; and what was spent on one part of a partition pays for no other any more."""
     standing = read_standing(book, dataset)
     if standing is None:
         return
+    lose_parts(book, dataset, now())
     account = standing.account
     left = account.budget.left
     if left.denominator > _FINEST:

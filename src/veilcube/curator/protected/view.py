@@ -196,11 +196,11 @@ class View(Private):
         return axes
 
     def _lifted(self, chosen: Region) -> Region:
-        """Return a region over the attributes in view as one over all attributes."""
+        """Return a region over the attributes in view as one over all attributes, that counts no row twice."""
         shape = self.every_attribute.shape
         place = {axis: position for position, axis in enumerate(self.visible)}
         boxes = (
             Box(shape, tuple(box.chosen[place[axis]] if axis in place else None for axis in range(len(shape))))
             for box in chosen.boxes
         )
-        return Region(shape, tuple(boxes))
+        return Region(shape, tuple(boxes)).disjoint()

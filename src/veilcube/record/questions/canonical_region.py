@@ -46,10 +46,13 @@ def region_to_data(schema: Schema, region: Region) -> list[dict[str, list[list[i
 
 
 def region_from_data(schema: Schema, data: object) -> Region:
-    """Rebuild a region from ``region_to_data``; the data may have been changed by anybody."""
+    """Rebuild a region from ``region_to_data``; the data may come from anybody.
+
+    A cell that lies in two boxes would be counted twice, for the price of one: it is taken once.
+    """
     if not isinstance(data, list):
         raise QueryError(_NOT_WELL_FORMED)
-    return Region(schema.shape, tuple(_read_box(schema, entry) for entry in data))
+    return Region(schema.shape, tuple(_read_box(schema, entry) for entry in data)).disjoint()
 
 
 class _Speller:

@@ -15,7 +15,7 @@ from veilcube.errors import QueryError
 from veilcube.privacy import Budget, Currency, EpsilonLike, Neighbours, PrivacyUnit, RankMethod, write_fraction
 from veilcube.query import Answer, Answers, Query, RankAnswer, RankAnswers, read_confidence, read_query, read_sql
 from veilcube.record import region_to_data
-from veilcube.schema import Schema
+from veilcube.schema import Schema, read_groupings
 from veilcube.service.base import ServiceError
 from veilcube.service.client.answers import read_groups, read_rank, read_ranks, read_single
 from veilcube.service.client.transport import UNREACHABLE, Transport
@@ -84,8 +84,9 @@ class RemoteTable:
         return self._after({"select": chosen}, kept)
 
     def partition(self, *names: str | Sequence[str]) -> "RemotePartition":
-        """Split into one part for each value of an attribute, or of several; parts are paid for once, not each."""
-        return RemotePartition(self, _names(self._schema, names, "a partition"))
+        """Split into parts that are paid for once, not each: by values of attributes, or by a level ("job:Level 1")."""
+        groupings = read_groupings(self._schema, _flat(self._schema, names, "a partition"))
+        return RemotePartition(self, {one.name: one.labels for one in groupings})
 
     def noisy_count(
         self,
@@ -248,18 +249,18 @@ class RemoteTable:
 class RemotePartition:
     """The parts of a protected table of a service; index it with a value, or a tuple of values."""
 
-    def __init__(self, table: RemoteTable, names: list[str]) -> None:
-        self._table, self._names = table, names
+    def __init__(self, table: RemoteTable, labels: Mapping[str, tuple[str, ...]]) -> None:
+        self._table, self._labels, self._names = table, labels, list(labels)
 
     def __repr__(self) -> str:
         return f"RemotePartition({self._table.name!r} by {', '.join(self._names)}: {len(self):,} parts)"
 
     def __len__(self) -> int:
-        return prod(self._table.schema[name].size for name in self._names)
+        return prod(map(len, self._labels.values()))
 
     def __iter__(self) -> Iterator[str | tuple[str, ...]]:
         """Iterate over the labels of the parts."""
-        for labels in product(*(self._table.schema[name].labels() for name in self._names)):
+        for labels in product(*self._labels.values()):
             yield labels[0] if len(labels) == 1 else labels
 
     def __getitem__(self, value: object) -> RemoteTable:
@@ -330,10 +331,14 @@ def _amount(given: EpsilonLike | None) -> EpsilonLike | None:
 
 
 def _names(schema: Schema, given: Sequence[str | Sequence[str]], what: str) -> list[str]:
+    return [schema.names[schema.axis(name)] for name in _flat(schema, given, what)]
+
+
+def _flat(schema: Schema, given: Sequence[str | Sequence[str]], what: str) -> list[str]:
     flat = [name for one in given for name in ([one] if isinstance(one, str) else one)]
     if not flat:
         raise QueryError(f"{what} needs at least one attribute of {', '.join(schema.names)}")
-    return [schema.names[schema.axis(name)] for name in flat]
+    return flat
 
 
 def _budget(found: Mapping[str, str]) -> Budget:

@@ -15,7 +15,7 @@ from veilcube.curator import Ledger
 from veilcube.errors import VeilcubeError
 from veilcube.service.base import Settings
 from veilcube.service.jobs.queue import Job, Jobs
-from veilcube.service.jobs.results import charge_of, lock_of, publish
+from veilcube.service.jobs.results import charge_of, lock_of, publish, tidy
 from veilcube.service.store import Database
 
 _log = logging.getLogger("veilcube.service")
@@ -89,7 +89,7 @@ class Keeper:
     def _settle(self, job: Job) -> None:
         """Say what became of a job whose process may be gone; one that lives is left alone."""
         if job.is_over:
-            lock_of(self._settings, job.id).unlink(missing_ok=True)
+            tidy(self._settings, job)
             return
         with lock_of(self._settings, job.id).open("w") as lock:
             try:
@@ -103,8 +103,15 @@ class Keeper:
             except VeilcubeError as problem:
                 self._jobs.end(job.id, "failed", f"its process ended, and the ledger cannot be asked: {problem}", None)
                 return
-            if publish(self._settings, job):
+            try:
+                is_published = publish(self._settings, job)
+            except (VeilcubeError, OSError) as problem:
+                why = str(problem) if isinstance(problem, VeilcubeError) else f"{problem.strerror}"
+                self._jobs.end(job.id, "failed", f"its release was saved and not published: {why}", charge)
+                return
+            if is_published:
                 self._jobs.end(job.id, "done", None, charge)
+                tidy(self._settings, self._jobs.find(job.id))
                 return
             paid = "nothing was charged" if charge is None else f"{charge['words']} was charged, and that stands"
             self._jobs.end(job.id, "failed", f"its process ended before the release was saved; {paid}", charge)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from veilcube.curator import Ledger
 from veilcube.privacy import show_fraction, write_fraction
-from veilcube.service.base import Settings
+from veilcube.service.base import ConflictError, Settings
 from veilcube.service.jobs.queue import Job
 
 
@@ -26,14 +26,29 @@ def published(settings: Settings, job: Job) -> Path:
 
 
 def publish(settings: Settings, job: Job) -> bool:
-    """Put a release that was saved among the releases, never over another one; False if none was saved."""
+    """Put a release that was saved among the releases, never over another one; False if none was saved.
+
+    What was saved stays in its place until ``tidy``, for it alone tells that the published release is this job's.
+    """
     saved, place = unfinished(settings, job), published(settings, job)
     if not saved.is_file():
-        return place.is_file()
-    if not (place.exists() and place.samefile(saved)):
-        os.link(saved, place)
-    saved.unlink()
+        return False
+    try:
+        if not (place.exists() and place.samefile(saved)):
+            os.link(saved, place)
+    except FileExistsError:
+        raise ConflictError(
+            f"another release was published as '{job.result}' meanwhile; this one was saved, and the operator finds "
+            f"it as {saved.parent.name}/{saved.name} in the folder of the service"
+        ) from None
     return True
+
+
+def tidy(settings: Settings, job: Job) -> None:
+    """Forget what a job leaves behind once it is done; what was saved and not published is kept."""
+    lock_of(settings, job.id).unlink(missing_ok=True)
+    if job.state == "done":
+        unfinished(settings, job).unlink(missing_ok=True)
 
 
 def note_of(mark: str, job: Job) -> str:

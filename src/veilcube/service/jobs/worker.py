@@ -51,6 +51,7 @@ def carry_out(settings: Settings, number: int) -> None:
             raise
         return
     jobs.end(number, "done", None, charge_of(ledger, database.mark, job))
+    unfinished(settings, job).unlink(missing_ok=True)
 
 
 def _release(settings: Settings, database: Database, job: Job) -> None:

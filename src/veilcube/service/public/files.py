@@ -1,8 +1,10 @@
 """Files of one kind in one folder, by name: what a name cannot lead out of."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from veilcube.service.base import ConflictError, NotFoundError, read_name
 
@@ -36,6 +38,18 @@ class NamedFiles:
         if os.path.lexists(path):
             raise ConflictError(f"there is {self.what} called '{name}' already; choose another name")
         return path
+
+    def add(self, name: str, work: Path, save: Callable[[Path], object]) -> None:
+        """Keep what ``save`` writes to a file under a name that nothing has, also if it took the name meanwhile."""
+        path = self.require_free(name)
+        with TemporaryDirectory(dir=work, prefix="added-") as folder:
+            made = Path(folder) / path.name
+            save(made)
+            try:
+                os.link(made, path)
+            except FileExistsError:
+                self.require_free(name)
+                raise
 
     def _is_ours(self, name: str) -> bool:
         """Whether a name is that of a regular file in the folder: a link could lead out of it."""

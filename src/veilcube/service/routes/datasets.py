@@ -95,14 +95,15 @@ def add_dataset(wish: NewDataset, caller: Curator, service: TheService) -> dict[
     The table is read and checked now, so that no analyst ever meets a row that does not fit the schema.
     """
     found = _read(service, caller, wish)
-    service.datasets.require_free(found.name)
-    try:
-        service.tables.open(found)
-        open_budget(service.ledger, found, wish.epsilon, wish.rho)
-        service.datasets.add(found)
-    except BaseException:
-        service.tables.forget(found.name)
-        raise
+    with service.tables.turn(found):  # of two who register a name at once, the second is not given the first one's rows
+        service.datasets.require_free(found.name)
+        try:
+            service.tables.open(found)
+            open_budget(service.ledger, found, wish.epsilon, wish.rho)
+            service.datasets.add(found)
+        except BaseException:
+            service.tables.forget(found.name)
+            raise
     service.note(caller, "add dataset", name=found.name, source=str(found.place), schema=found.schema_name)
     return _facts(service, caller, found)
 

@@ -41,11 +41,10 @@ class KnownFacts(BaseModel, extra="forbid"):
 @data_route(router, "/releases/{name}/refine.json", "POST", example=_EXAMPLE)
 def refine(name: Name, known: KnownFacts, caller: AnyCaller, service: TheService) -> dict[str, object]:
     """Answer as a release does that obeys known facts, and tell which facts would give somebody away."""
-    path = None
     if known.save_as is not None:
         if not caller.is_curator:
             raise ForbiddenError("to keep a refined release is for a curator; leave save_as out")
-        path = service.shelf.files.require_free(known.save_as)
+        service.shelf.files.require_free(known.save_as)
     release = service.shelf.release(name)
     facts = [Fact(text, known.source) for text in known.facts]
     verdict = refinement_privacy(facts, release=release)
@@ -55,8 +54,8 @@ def refine(name: Name, known: KnownFacts, caller: AnyCaller, service: TheService
         for text in known.queries
         for both in [(("before", release), ("after", refined))]
     ]
-    if path is not None:
-        refined.save(path)
+    if known.save_as is not None:
+        service.shelf.files.add(known.save_as, service.settings.below("work"), refined.save)
         service.note(caller, "refine", name=name, result=known.save_as, facts=len(facts))
     tested = refined.fact_test
     return {"words": tested.words, "fits": tested.fits, "privacy": str(verdict), "results": results}

@@ -213,6 +213,21 @@ def test_a_ledger_whose_sums_are_wrong_gets_no_new_key(ledger: vc.Ledger, tamper
         ledger.rekey()
 
 
+@pytest.mark.parametrize("has_key", [True, False])
+def test_an_older_copy_gets_no_new_key_that_would_make_it_the_ledger(
+    ledger: vc.Ledger, tmp_path: Path, has_key: bool
+) -> None:
+    ledger.backup(tmp_path / "copy.db")
+    ledger.charge("people", laplace_statement("1/20"), purpose="later")
+    shutil.copy(tmp_path / "copy.db", ledger.path)
+    key = Path(f"{ledger.path}.key")
+    if not has_key:
+        key.unlink()
+    with pytest.raises(LedgerError, match="is older than the note"):
+        ledger.rekey()
+    assert key.exists() is has_key
+
+
 # Backups
 
 
@@ -262,6 +277,40 @@ def test_where_charges_are_lost_a_restored_ledger_counts_all_as_spent_or_is_refu
         ledger.charge("people", laplace_statement("1/1000"), purpose="nothing left")
     assert ledger.verify().datasets == 2
     assert [file.name for file in tmp_path.iterdir() if file.name.endswith(".tmp")] == []
+
+
+@pytest.mark.parametrize("described", ["'{}'", "replace(described, 'age', 'agf')", "'no JSON'"])
+def test_a_damaged_schema_costs_its_answers_and_no_charge(tmp_path: Path, described: str) -> None:
+    ledger = vc.Ledger(tmp_path / "budget.db")
+    ledger.create("people", 1)
+    ledger.backup(tmp_path / "copy.db")
+    table = vc.protect(vc.Cube(vc.Schema([vc.Ordinal("age", 0, 9)]), [7] * 10), ledger=ledger, dataset="people")
+    table.noisy_count(epsilon="1/4")
+    change(ledger, f"UPDATE schemas SET described = {described}")
+    with pytest.raises(LedgerError, match="damaged"):
+        ledger.verify()
+    ledger.restore(tmp_path / "copy.db")
+    assert ledger.budget("people").left == Fraction(3, 4)
+    assert list(ledger.history("people").answers) == []
+    table.noisy_count(epsilon="1/4")
+    assert (ledger.verify().charges, len(ledger.history("people").answers)) == (2, 1)
+
+
+@pytest.mark.parametrize("total", [1, 2])
+def test_parts_whose_charges_were_lost_are_not_asked_again_for_what_others_paid(tmp_path: Path, total: int) -> None:
+    ledger = vc.Ledger(tmp_path / "budget.db")
+    ledger.create("people", total)
+    one, other = ([PartOf('{"by": ["sex"]}', part)] for part in ("[0]", "[1]"))
+    ledger.charge("people", laplace_statement(1), purpose="one part", within=one)
+    ledger.backup(tmp_path / "copy.db")
+    assert ledger.charge("people", laplace_statement(1), purpose="the other", within=other).charge_id is None
+    ledger.path.unlink()
+    ledger.restore(tmp_path / "copy.db", write_off=True)
+    for part in (one, other, [PartOf('{"by": ["age"]}', "[3]"), *other]):
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("people", laplace_statement("1/1000"), purpose="again", within=part)
+    assert ledger.verify().datasets == 1
+    ledger.backup(tmp_path / "later.db")
 
 
 @pytest.mark.parametrize("wrong", ["damaged", "another ledger's", "no ledger", "missing", "an old version"])

@@ -377,3 +377,17 @@ def test_what_an_analyst_holds_leads_to_no_private_row(table: ProtectedTable) ->
             seen.add(id(held))
             names = [name for name in dir(held) if not name.startswith("__")]
             left += [value for value in (getattr(held, name, None) for name in names) if not callable(value)]
+
+
+@pytest.mark.parametrize("limit", [2**24, 1])
+def test_a_region_whose_boxes_overlap_counts_each_row_once(
+    ledger: vc.Ledger, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(rows_module, "LARGEST_CUBE_KEPT", limit)
+    table = protect(TABLE, SCHEMA, ledger, "people", 10_000)
+    whole = Region.everything(SCHEMA.shape).boxes[0]
+    for rows in (table.where(Region(SCHEMA.shape, (whole,) * 7)), table.where(Region(SCHEMA.shape, (whole,) * 3))):
+        assert abs(rows.noisy_count(epsilon=100, fresh=True).value - ROWS) < 5
+        assert abs(rows.noisy_marginal("sex", epsilon=100, fresh=True).value.sum() - ROWS) < 5
+        (part,) = rows.partition(conditions={"all": Region(SCHEMA.shape, (whole,) * 2)}).items()
+        assert abs(part[1].noisy_count(epsilon=100, fresh=True).value - ROWS) < 5

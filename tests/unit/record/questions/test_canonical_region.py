@@ -33,3 +33,20 @@ def test_the_spelling_depends_on_the_cells_alone(chosen: list[bool], order: list
     united = Region.nothing(SCHEMA.shape).union(*(Region(mask.shape, (box,)) for box in region.boxes))
     assert plain == region_to_data(SCHEMA, canonical_region(united))
     assert (region_from_data(SCHEMA, plain).mask() == mask).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {}, optional={"a": st.sampled_from([[[0, 2]], [[0, 1], [1, 3]], []]), "b": st.just([[1, 2]])}
+        ),
+        max_size=6,
+    )
+)
+def test_boxes_from_anybody_are_read_as_cells_each_of_them_once(plain: list[dict[str, list[list[int]]]]) -> None:
+    region, cells = region_from_data(SCHEMA, plain), np.zeros(SCHEMA.shape, dtype=bool)
+    for box in plain:
+        cells |= region_from_data(SCHEMA, [box]).mask()
+    assert sum(box.cells for box in region.boxes) == cells.sum()
+    assert (region.mask() == cells).all()

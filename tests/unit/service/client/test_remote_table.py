@@ -8,7 +8,7 @@ import pytest
 import veilcube as vc
 from support.datasets import SCHEMA, add_visits, grant
 from support.services import serving
-from veilcube.errors import BudgetExceededError
+from veilcube.errors import BudgetExceededError, QueryError
 from veilcube.service.client.connection import Connection
 from veilcube.service.client.transport import Transport
 
@@ -39,6 +39,8 @@ CALLS = [
     lambda t: t.partition(["sex"]).noisy_mean("age", epsilon=1),
     lambda t: t.partition("job").noisy_sum("age", epsilon=1),
     lambda t: t.partition("sex", "job")["Male", "Judge"].noisy_count(epsilon=1),
+    lambda t: t.partition("job:level 1", "sex").noisy_count(epsilon=1),
+    lambda t: t.partition("job:Level 1")["Care"].noisy_mean("age", epsilon=1),
     lambda t: t.partition("age")[30].noisy_count(epsilon=1),
     lambda t: t.noisy_max("age", epsilon=1, interval="1/2"),
     lambda t: t.noisy_min("age", epsilon=1, method="exponential"),
@@ -72,6 +74,8 @@ def test_refusals_are_those_of_a_local_table(connection) -> None:
     table = connection.table("visits")
     assert connection.tables() == ["visits"]
     assert str(list(table.partition("sex"))) == "['Female', 'Male']"
+    with pytest.raises(QueryError, match="has no hierarchy, so it has no levels"):
+        table.partition("sex:Level 1")
     with pytest.raises(BudgetExceededError, match="was refused and nothing charged"):
         table.noisy_count(epsilon=500)
     for wrong in (

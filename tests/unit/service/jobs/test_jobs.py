@@ -186,6 +186,23 @@ def test_a_job_that_is_killed_says_what_was_charged(served, moment, state, paid)
         assert again["state"] == "queued"
 
 
+@pytest.mark.parametrize("moment", ["before the charge", "after it was saved"])
+def test_a_job_whose_name_was_taken_meanwhile_fails_and_keeps_no_other_from_starting(served, moment) -> None:
+    service = served.service
+    service.keeper.stop()
+    job = make(served, "taken")
+    with started(served, job["id"], moment) as child:
+        child.wait(300)
+    place = service.shelf.files.path("taken")
+    place.write_text("another release")
+    Keeper(service.settings, service.database, service.ledger).look()
+    told = served.get("cora", f"/jobs/{job['id']}.json")
+    assert told["state"] == "failed", told
+    assert place.read_text() == "another release"
+    saved = service.settings.below("work") / f"job-{job['id']}.veil"
+    assert saved.exists() is (moment == "after it was saved") is (f"work/{saved.name}" in told["message"])
+
+
 def test_a_job_outlives_its_service_and_is_left_alone_while_it_lives(served) -> None:
     service = served.service
     service.keeper.stop()

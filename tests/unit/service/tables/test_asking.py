@@ -276,3 +276,13 @@ def test_scripts_in_names_labels_and_questions_stay_text(served) -> None:
     page = served.client.get(f"/questions/{asked['id']}", headers=HTML).text + served.client.get("/budgets/evil").text
     assert "&lt;img src=x" in page
     assert "<img src=x" not in page
+
+
+def test_boxes_that_overlap_count_no_row_twice(served) -> None:
+    box, paid = {"age": [[0, 9], [5, 20]]}, {"epsilon": "0.1", "fresh": True}
+    once, often = (
+        served.post("mara", "/tables/visits/count.json", {"steps": [{"region": boxes}], **paid})
+        for boxes in ([box], [box] * 500)
+    )
+    assert abs(once["outcome"]["answer"]["value"] - often["outcome"]["answer"]["value"]) < 600  # noise of 14 each
+    assert often["outcome"]["cost"] == "1/10"

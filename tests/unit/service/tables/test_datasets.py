@@ -1,6 +1,7 @@
 """Datasets lie on the server's side: curators register them, and nothing else of the machine can be named."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import duckdb
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import veilcube as vc
 from support.datasets import SCHEMA, add_visits, grant, visits
 from support.services import serving
+from veilcube.service.routes import datasets
 
 
 @pytest.fixture
@@ -26,6 +28,27 @@ def test_a_dataset_is_registered_once_with_its_budget_and_stays_what_it_is(serve
     assert vc.Schema.from_dict(told["schema"]) == SCHEMA
     assert not {"source", "shares", "table"} & set(told)
     assert served.get("cora", "/datasets/visits.json")["source"] == "file:visits.csv"
+
+
+def test_of_two_who_register_a_name_at_once_the_second_is_not_given_the_first_ones_rows(served, monkeypatch) -> None:
+    add_visits(served)
+    (served.service.settings.below("data") / "bad.csv").write_text("age,sex,job\n4711,Male,Judge\n", encoding="utf-8")
+    good, bad = (
+        {"name": "new", "file": file, "schema": "people", "epsilon": "1"} for file in ("visits.csv", "bad.csv")
+    )
+    real, second = datasets.open_budget, []
+    with ThreadPoolExecutor(1) as pool:
+
+        def meanwhile(*given: object) -> None:
+            if not second:
+                second.append(pool.submit(served.post, "cora", "/datasets.json", bad, 409))
+                wait(second, 1)
+            real(*given)
+
+        monkeypatch.setattr(datasets, "open_budget", meanwhile)
+        served.post("cora", "/datasets.json", good, 201)
+        second[0].result()
+    assert served.get("cora", "/datasets/new.json")["source"] == "file:visits.csv"
 
 
 def test_datasets_and_shares_are_for_curators(served) -> None:

@@ -5,14 +5,13 @@ import numpy as np
 from veilcube.analyst.estimate import Estimate
 from veilcube.analyst.refine.facts import Boxes, BoxSums, FactTest, ReleaseFacts, judge_facts
 from veilcube.analyst.refine.release.covariance import CellCovariance, CellMetric, between, variances
-from veilcube.analyst.refine.release.imposing import Imposed
+from veilcube.analyst.refine.release.imposing import Imposed, rounding_of
 from veilcube.analyst.refine.release.refined_answers import NOTHING_LEFT, explained_variances
 from veilcube.laws import Noise
 from veilcube.operators import BlockSums, Moments
 from veilcube.schema import Region
 from veilcube.system import Floats, Integers
 
-_ROUNDING = 1e-9
 _LAPLACE_EXCESS = 3.0
 _ANY_CONFIDENCE = 0.5
 # Up to so many cells over all facts, the noise of each fact is written out.
@@ -31,10 +30,11 @@ def judge_release(
     shares = np.minimum(_fourth_shares(covariance, facts.sums, cells.size) * kurtosis / _LAPLACE_EXCESS, 1.0)
     unit = second * float(widening.max(initial=1.0)) ** 2
     distance = min(imposed.squared_distance / unit, np.finfo(np.float64).max) if unit > 0 else 0.0
-    return judge_facts(facts.facts, _residuals(cells, facts), stddevs, shares, (distance, imposed.bound, kurtosis))
+    residuals = _residuals(cells, facts, rounding_of(covariance, np.abs(cells), facts, second))
+    return judge_facts(facts.facts, residuals, stddevs, shares, (distance, imposed.bound, kurtosis))
 
 
-def judge_posterior(posterior: Estimate, facts: ReleaseFacts) -> FactTest:
+def judge_posterior(posterior: Estimate, metric: CellMetric, facts: ReleaseFacts) -> FactTest:
     """Return how well facts fit a posterior, whose counts have standard deviations and no covariance.
 
     A weighted sum has at most the sum of the standard deviations of what it adds up.
@@ -44,15 +44,14 @@ def judge_posterior(posterior: Estimate, facts: ReleaseFacts) -> FactTest:
     for row, box in boxes.gapped.items():
         stddevs[row] = posterior.region(Region(boxes.shape, (box,)), _ANY_CONFIDENCE).stddev
     bounds = np.asarray(abs(facts.sums.matrix) @ stddevs)
-    return judge_facts(facts.facts, _residuals(cells, facts), bounds, np.ones(len(facts)))
+    residuals = _residuals(cells, facts, rounding_of(metric, np.abs(cells), facts, 1.0))
+    return judge_facts(facts.facts, residuals, bounds, np.ones(len(facts)))
 
 
-def _residuals(cells: Floats, facts: ReleaseFacts) -> Floats:
+def _residuals(cells: Floats, facts: ReleaseFacts, rounding: Floats) -> Floats:
     """Return by how much each fact is off, inequalities by what they are broken by, without what rounding leaves."""
-    sums, sizes = BlockSums(cells), np.abs(cells)
-    found = facts.sums.values(sums, cells) - facts.constants
-    slack = abs(facts.sums.matrix) @ facts.sums.boxes.sums(BlockSums(sizes), sizes) + np.abs(facts.constants)
-    is_broken = np.where(facts.is_equality, np.abs(found), found) > _ROUNDING * slack
+    found = facts.sums.values(BlockSums(cells), cells) - facts.constants
+    is_broken = np.where(facts.is_equality, np.abs(found), found) > rounding
     return np.where(is_broken, found, 0.0)
 
 

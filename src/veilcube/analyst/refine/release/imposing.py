@@ -28,6 +28,9 @@ _MOST_EXCHANGES = 40
 _PROXIMAL_STEPS = 8
 _CLOSE = 1e-10
 _BROKEN = 1e-9
+# What rounding may leave of a fact: relative to the cells that it sums, and never more than this of its own noise.
+_ROUNDING = 1e-9
+_OF_ITS_NOISE = 1e-4
 _SHORTEN = 0.995
 # In units of the largest excess in standard deviations: what two bounds that contradict each other are left with.
 _UNREACHABLE = 1e-7
@@ -172,8 +175,11 @@ class _Moved:
     is_binding: NDArray[np.bool_]
 
 
-def impose_facts(covariance: CellMetric, cells: Floats, facts: ReleaseFacts) -> Imposed:
-    """Return estimated cells, refined; refuses facts that contradict each other, in the user's words."""
+def impose_facts(covariance: CellMetric, cells: Floats, facts: ReleaseFacts, unit: float = 1.0) -> Imposed:
+    """Return estimated cells, refined; refuses facts that contradict each other, in the user's words.
+
+    ``unit`` is the variance that the covariance is in units of.
+    """
     equal, bounded = np.flatnonzero(facts.is_equality), np.flatnonzero(~facts.is_equality)
     if len(bounded) > MOST_INEQUALITIES:
         raise CapacityError(
@@ -185,7 +191,7 @@ def impose_facts(covariance: CellMetric, cells: Floats, facts: ReleaseFacts) -> 
     is_binding = np.zeros(len(facts), dtype=np.bool_)
     moved = None
     if len(bounded):
-        slack = _slack(np.maximum(np.abs(cells), np.abs(refined)), facts.take(bounded))
+        slack = rounding_of(covariance, np.maximum(np.abs(cells), np.abs(refined)), facts.take(bounded), unit)
         found = _impose_inequalities(covariance, refined, known.sums, factored, facts.take(bounded), slack)
         moved, is_binding[bounded] = found.cells, found.is_binding
         distance += found.squared_distance
@@ -280,10 +286,16 @@ def _impose_inequalities(
     return _Moved(cells + covariance.spread(weights), distance, is_binding)
 
 
-def _slack(sizes: Floats, bounded: ReleaseFacts) -> Floats:
-    """Return the rounding of each bounded sum, relative to the cells before and after the equalities moved them."""
-    summed = abs(bounded.sums.matrix) @ bounded.sums.boxes.sums(BlockSums(sizes), sizes)
-    return np.asarray(1e-9 * (summed + np.abs(bounded.constants)))
+def rounding_of(covariance: CellMetric, sizes: Floats, facts: ReleaseFacts, unit: float) -> Floats:
+    """Return how far each sum may be off by rounding alone, ``sizes`` being how large the summed cells are.
+
+    Cells that hardly anything was measured of may be huge and cancel in sums that are known well: there a part of the
+    sum's own noise is less, and as good as nothing.
+    """
+    summed = abs(facts.sums.matrix) @ facts.sums.boxes.sums(BlockSums(sizes), sizes)
+    slack = _ROUNDING * (summed + np.abs(facts.constants))
+    deviations = np.sqrt(unit) * _deviations(covariance, facts.sums)
+    return np.asarray(np.where(deviations > 0, np.minimum(slack, _OF_ITS_NOISE * deviations), slack))
 
 
 def _refuse_unreachable(bounded: ReleaseFacts, rows: Sequence[int]) -> None:

@@ -99,8 +99,8 @@ def _refined(release: Release, given: Sequence[GivenFacts], manner: Manner) -> R
 def _require_refinable(record: ReleaseRecord) -> None:
     if any(part.grouped is not None for part in record.measurements):
         raise QueryError(
-            "a release of grouped tables is answered by a model, which no fact can be imposed on; ask it for answers "
-            "and refine those"
+            "a release of grouped tables is answered by a model, which no fact can be imposed on; in Python refine its "
+            "answers, vc.refine({name: answer, ...}, facts), or plan the next release with another strategy, say 'tree'"
         )
     if record.schema.cells > MOST_CELLS:
         raise CapacityError(
@@ -123,13 +123,14 @@ def _imposed_on(record: ReleaseRecord, rows: ReleaseFacts, manner: Manner) -> Im
         metric = IndependentCells.of(posterior, record.schema.shape)
         imposed = impose_facts(metric, posterior.cells(), every)
         estimate = staged_tree_estimate(posterior, metric, imposed)
-        test = judge_posterior(posterior, told)
+        test = judge_posterior(posterior, metric, told)
     else:
         metric, cells = covariance, LeastSquares().fit(record).cells()
-        imposed = impose_facts(covariance, cells, every)
+        noise = record.measurements[0].noise
+        imposed = impose_facts(covariance, cells, every, noise.cumulants()[0])
         used = imposed.used if zeros is None else zeros.left_out(imposed.used)
         estimate = _moved(_unbiased(record, covariance, imposed, used), imposed)
-        test = judge_release(covariance, record.measurements[0].noise, cells, told, imposed)
+        test = judge_release(covariance, noise, cells, told, imposed)
     if not manner.kept_rows:
         _require_counted(record, metric, imposed, rows)
     ranges = None

@@ -29,6 +29,7 @@ from .shares import (
     add_share as add_share,
     analysts_with_shares as analysts_with_shares,
     last_of_analyst as last_of_analyst,
+    lose_parts as lose_parts,
     price_within as price_within,
     read_kept_share as read_kept_share,
     read_share as read_share,

@@ -103,16 +103,27 @@ def read_answers(
 
 def read_schemas(book: Book) -> dict[str, Schema]:
     """Return the schemas that questions were asked under, by fingerprint."""
+    rows = book.execute("SELECT fingerprint, described FROM schemas")
+    return {fingerprint: _read_schema(fingerprint, described) for fingerprint, described in rows}
+
+
+def is_schema(fingerprint: object, described: object) -> bool:
+    """Whether a schema is the one that its fingerprint tells."""
     try:
-        found = {
-            fingerprint: Schema.from_dict(json.loads(described))
-            for fingerprint, described in book.execute("SELECT fingerprint, described FROM schemas")
-        }
+        _read_schema(fingerprint, described)
+    except DamagedRowError:
+        return False
+    return True
+
+
+def _read_schema(fingerprint: object, described: object) -> Schema:
+    try:
+        schema = Schema.from_dict(json.loads(described))  # type: ignore[arg-type]
+        if schema.fingerprint() == fingerprint:
+            return schema
     except (ValueError, TypeError, AttributeError, RecursionError, VeilcubeError) as problem:
         raise DamagedRowError("schemas") from problem
-    if any(schema.fingerprint() != fingerprint for fingerprint, schema in found.items()):
-        raise DamagedRowError("schemas")
-    return found
+    raise DamagedRowError("schemas")
 
 
 def _read_answer(

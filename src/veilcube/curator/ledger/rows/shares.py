@@ -39,6 +39,10 @@ class PartOf:
     part: str
 
 
+# What is spent on this part tells that charges to parts of the dataset were lost.
+_LOST = PartOf('{"lost": true}', "[]")
+
+
 @dataclass(frozen=True)
 class PartCharge:
     """What a measurement spends on one part, with the last links of the part and of its partition before that."""
@@ -56,6 +60,8 @@ def price_within(
 
     The first is 0 where what was spent on other parts covers it.
     """
+    if within and _spent(_last_of_part(book, dataset, _LOST, cost).part).high:
+        return cost, []  # what its part has spent already is not known
     price, spent = cost, []
     for place in reversed(within):
         if price == 0:
@@ -76,6 +82,11 @@ def add_part_charges(book: Book, dataset: str, spent: Sequence[PartCharge], char
         add_link(book, entry.part, of_part(dataset, partition, part), number, own, row)
         dearest = _spent(entry.partition).largest(own)
         add_link(book, entry.partition, of_partition(dataset, partition), number, dearest, row)
+
+
+def lose_parts(book: Book, dataset: str, at: str) -> None:
+    """Note that charges to parts were lost: from here on nothing that was spent on one part pays for another."""
+    add_part_charges(book, dataset, [_last_of_part(book, dataset, _LOST, Fraction(1))], None, at)
 
 
 def read_part_row(book: Book, number: int) -> Content | None:

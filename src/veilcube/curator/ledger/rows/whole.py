@@ -1,13 +1,13 @@
 """All of a ledger at once: the chain that its rows ought to have, to begin it for old rows and to check it whole."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
 from typing import Any
 
 from veilcube.curator.ledger.rows.account import ACCOUNT_COLUMNS, CHARGE_COLUMNS, read_charge
-from veilcube.curator.ledger.rows.answers import ANSWER_COLUMNS, read_schemas
+from veilcube.curator.ledger.rows.answers import ANSWER_COLUMNS, is_schema, read_schemas
 from veilcube.curator.ledger.rows.balance import Balance
 from veilcube.curator.ledger.rows.book import Book, DamagedRowError
 from veilcube.curator.ledger.rows.chain import (
@@ -27,6 +27,7 @@ from veilcube.curator.ledger.rows.chain import (
 from veilcube.curator.ledger.rows.shares import PART_COLUMNS, SHARE_COLUMNS
 
 _AT_ONCE = 1000
+_SCHEMA = ANSWER_COLUMNS.split(", ").index("schema")
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def expected_links(book: Book) -> Iterator[tuple[str, Link]]:
 
 def bring_over(old: Book, new: Book) -> None:
     """Add to a whole ledger what can be read of a damaged one beyond it: up to the first row that its seal denies."""
-    _bring_terms(old, new)
+    schemas = _bring_terms(old, new)
     chains = _Chains(new.key or b"", _last_links(new))
     chains.currencies |= dict(new.execute("SELECT dataset, currency FROM accounts").fetchall())
     for table, (columns, _) in _NUMBERED.items():
@@ -101,13 +102,15 @@ def bring_over(old: Book, new: Book) -> None:
             links = _links_for(old, chains, table, tuple(row))
             if any(link_at(old, link.holder, link.number) != link for link in links):
                 return
+            if table == "answers" and row[_SCHEMA] not in schemas:  # nobody could tell what was asked
+                return
             new.execute(f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(row))})", *row)
             new.connection.executemany(ADD_LINK, [link.row for link in links])
             number += 1
 
 
-def _bring_terms(old: Book, new: Book) -> None:
-    """Add the datasets and the schemas that were new since."""
+def _bring_terms(old: Book, new: Book) -> Collection[str]:
+    """Add the datasets and the whole schemas that were new since; return the schemas that there are."""
     chains = _Chains(new.key or b"")
     for row in old.execute(f"SELECT {ACCOUNT_COLUMNS} FROM accounts ORDER BY dataset").fetchall():
         link = chains.add(of_dataset(row[0]), 0, Balance.zero(), tuple(row))
@@ -116,9 +119,9 @@ def _bring_terms(old: Book, new: Book) -> None:
             new.execute(ADD_LINK, *link.row)
     known = read_schemas(new)
     for fingerprint, described in old.execute("SELECT fingerprint, described FROM schemas").fetchall():
-        if fingerprint not in known:
+        if fingerprint not in known and is_schema(fingerprint, described):
             new.execute("INSERT INTO schemas (fingerprint, described) VALUES (?, ?)", fingerprint, described)
-    read_schemas(new)
+    return read_schemas(new)
 
 
 def _last_links(book: Book) -> dict[str, Link]:

@@ -88,25 +88,30 @@ class Beside:
 
     def is_ahead_of(self, book: Book) -> bool:
         """Whether the note knows of charges that the ledger lacks."""
-        noted = None if book.key is None else self._noted(book.key)
-        if noted is None:
-            return False
-        reached = _reached(book)
-        return any(reached[table] < noted[table] for table in _COUNTED)
+        return book.key is not None and _lacks(book, self._noted(book.key))
+
+    def seems_ahead_of(self, book: Book) -> bool:
+        """Whether the note says so, with whatever key it was sealed: for who has another key, or lost theirs."""
+        return _lacks(book, self._noted(None))
 
     def is_reached_by(self, book: Book) -> bool:
         """Whether there is a note, and the ledger has all that it knows of."""
         return book.key is not None and self._noted(book.key) is not None and not self.is_ahead_of(book)
 
-    def _noted(self, key: bytes) -> dict[str, int] | None:
-        """Return how far the ledger had come; None if nobody noted it, or the note is not whole."""
+    def _noted(self, key: bytes | None) -> dict[str, int] | None:
+        """Return how far the ledger had come; None if nobody noted it, or by its key it is not whole."""
         try:
             told = json.loads(self.note.read_bytes().splitlines()[1])
             reached = told["reached"]
-            whole = isinstance(reached, Mapping) and told["seal"] == seal_of(key, reached)
+            whole = isinstance(reached, Mapping) and (key is None or told["seal"] == seal_of(key, reached))
             return {table: int(reached[table]) for table in _COUNTED} if whole else None
         except (OSError, ValueError, LookupError, TypeError):
             return None
+
+
+def _lacks(book: Book, noted: Mapping[str, int] | None) -> bool:
+    reached = _reached(book)
+    return noted is not None and any(reached[table] < noted[table] for table in _COUNTED)
 
 
 def _reached(book: Book) -> dict[str, int]:

@@ -17,7 +17,7 @@ from veilcube.curator.ledger.rows import (
 )
 from veilcube.curator.ledger.stores.file import LedgerFile
 from veilcube.curator.ledger.stores.layout import APPLICATION_ID, CHAIN_GUARDS, VERSION
-from veilcube.curator.ledger.stores.reasons import CANNOT_OPEN, IS_THERE, NO_BACKUP, reason_of
+from veilcube.curator.ledger.stores.reasons import CANNOT_OPEN, IS_THERE, NO_BACKUP, OLDER, reason_of
 from veilcube.errors import LedgerError
 from veilcube.system import sync_folder
 
@@ -71,6 +71,8 @@ def give_new_key(ledger: LedgerFile) -> Checked:
             check_whole(old, seals=old.key is not None and has_key_of(old))
         except DamagedRowError as problem:
             raise ledger.damaged(problem.where) from problem
+        if beside.seems_ahead_of(old):
+            raise LedgerError(OLDER.format(path=ledger.path))
         if beside.key_file.exists():
             beside.key_file.replace(_free_name(beside.key_file))
         book = Book(connection, beside.begin_key())
