@@ -118,6 +118,23 @@ def test_threads_that_race_for_the_last_of_a_budget_find_one_winner(ledger: vc.L
 # PostgreSQL alone
 
 
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_charges_that_wait_for_each_other_see_each_other_at_any_level_of_isolation(database: str, level: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"ALTER ROLE curator SET default_transaction_isolation = '{level}'")
+        try:
+            ledger = vc.Ledger(database, timeout=60)
+            ledger.create("people", 1)
+
+            def charge(number: int) -> int | None:
+                return ledger.charge("people", laplace_statement("1/100"), purpose=f"thread {number}").charge_id
+
+            with ThreadPoolExecutor(8) as pool:  # each thread has a connection of its own
+                assert sorted(map(int, filter(None, pool.map(charge, range(40))))) == list(range(1, 41))
+        finally:
+            connection.execute("ALTER ROLE curator RESET default_transaction_isolation")
+
+
 @pytest.mark.parametrize("when", ["before COMMIT", "after COMMIT", "after the answer"])
 def test_a_connection_that_drops_never_charges_twice(database: str, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     ledger = vc.Ledger(database, timeout=60)

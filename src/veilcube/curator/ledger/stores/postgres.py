@@ -30,6 +30,8 @@ Result = TypeVar("Result")
 _LOCK = int.from_bytes(b"veilcube", "big") >> 1
 _PAUSE = 0.05
 _READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# What others committed while the lock was waited for must be seen, whatever the role or database begins with.
+_WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _own = threading.local()
 
 _REASONS: tuple[tuple[type[psycopg.Error], str], ...] = (
@@ -234,7 +236,7 @@ class _Request:
     def attempt(self) -> Any:
         connection = self._ledger._connect()
         try:
-            self._ledger._begin(connection, "BEGIN")
+            self._ledger._begin(connection, _WRITING)
             connection.execute("SELECT pg_advisory_xact_lock(?)", (_LOCK,))
             if self._results and self._stands(connection):
                 connection.raw.execute("ROLLBACK")
