@@ -93,7 +93,10 @@ def _promise(epsilon: EpsilonLike | None, delta: EpsilonLike | None, rho: Epsilo
 
 def _domain(domain: Sequence[object] | None) -> Sequence[object]:
     if domain is None:
-        raise AuditError("a function needs the records that its tables are made of: domain=[...]")
+        raise AuditError(
+            "a function needs the records that its tables are made of: domain=[...], on the command line --domain or a "
+            "list DOMAIN in the file"
+        )
     if not isinstance(domain, Sequence) or isinstance(domain, str) or not domain:
         raise AuditError(f"domain must be a list of at least one record, not {show(domain)}")
     return list(domain)

@@ -58,7 +58,8 @@ class CapAnswers:
         if self.record.cap is None:
             raise QueryError(
                 "this release did not measure how many rows lie beyond its cap, so it cannot answer for all rows; ask "
-                "for rows='kept', or make a release with measure_cap=0.02"
+                "for rows='kept' (on the command line leave out --all-rows), or make a release with measure_cap=0.02 "
+                "(--measure-cap 0.02)"
             )
         return AllRows(self.record.cap, read_confidence(confidence), spread)
 

@@ -104,7 +104,7 @@ def _domain_of(attribute: Attribute) -> str:
         kind = {WholeNumbers: "whole numbers", Bins: "numbers", Calendar: "dates"}[type(attribute.division)]
         return f"{kind} {attribute.division.domain()}"
     labels = attribute.labels()[: attribute.regular_size]
-    return "values " + ", ".join(repr(label) for label in labels[:8]) + (", ..." if len(labels) > 8 else "")
+    return "which has " + ", ".join(repr(label) for label in labels[:8]) + (", ..." if len(labels) > 8 else "")
 
 
 def _values_of(column: pa.Array, kind: type[Number]) -> NDArray[Number]:

@@ -349,7 +349,7 @@ def test_the_commands_check_copy_restore_and_rekey(
     ledger: vc.Ledger, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     call, url, copy = caller(capfd), str(ledger.path), str(tmp_path / "copy.db")
-    assert call("ledger", "verify", url).out.startswith(f"The ledger {url} is as it was written: 1 datasets, 4 charges")
+    assert call("ledger", "verify", url).out.startswith(f"The ledger {url} is as it was written: 1 dataset, 4 charges")
     assert call("ledger", "backup", url, copy).code == 0
     change(ledger, "UPDATE charges SET purpose = 'other' WHERE id = 1")
     assert "at row 1 of charges" in call("ledger", "verify", url).err

@@ -235,7 +235,10 @@ def _tell(url: str, checked: Checked, what: str, as_json: bool) -> None:
     if as_json:
         print_json({"ledger": url} | asdict(checked))
         return
-    say(f"The ledger {url} {what}: {checked.datasets} datasets, {checked.charges} charges, {checked.links} seals.")
+    say(
+        f"The ledger {url} {what}: {_several(checked.datasets, 'dataset')}, "
+        f"{_several(checked.charges, 'charge')}, {_several(checked.links, 'seal')}."
+    )
 
 
 def _budget_facts(budget: Budget) -> dict[str, object]:
@@ -285,3 +288,7 @@ def _charge_facts(charge: Charge) -> dict[str, object]:
         **asdict(charge.details),
         "privacy": charge.statement.to_dict(),
     }
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
